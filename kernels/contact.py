@@ -1,0 +1,300 @@
+"""Wheel-rail contact at run time: from the motion of one wheelset to the forces of all its contact points.
+
+A contact table gives everything about one contact point of one wheel over the lateral shift u of the wheelset towards
+that wheel's rail (left wheel u = +y, right wheel u = -y), as cubic coefficients per interval of a uniform grid.
+Spec 2.9-2.12, with side s = +1 left, -1 right, delta the contact angle, phi the roll:
+
+* normal force N = K q^1.5 (Hertz), q the penetration; q <= 0 is lift-off and gives no force;
+* the patch grows with sqrt(q): a = A sqrt(q), b = B sqrt(q), so that a ~ N^(1/3) and C_ij stay those of the table;
+* creepages with yaw, roll, vertical, spin and curvature terms; Kalker's linear forces, saturated by the chosen law.
+
+Penetration, `dytsi` (2.9.3-5): q = q0(u) - [r (sin phi_s - phi_s) + a_w (cos phi - 1)] sin(delta + phi_s)
+- (z + phi_s a_w) cos(delta + phi_s), phi_s = s phi: the lift of the wheelset on its way sideways is missing (A3).
+Penetration, `physics`: the table also carries the path (lift z_g, roll phi_g) on which the rigid wheelset touches both
+rails. Seen from that path q = q_p + (z_g - z) cos(delta + phi_s) + (phi_g - phi_s) [a_w cos(delta) - r sin(delta)]
+(the arms turn with the wheelset, so the last bracket is in its own axes); with a path that obeys the touching
+constraint, dq/dy = sin(delta) at fixed z and roll follows, and the force and moment of N are -N dq/d(z, roll).
+"""
+
+import math
+
+from railsweep.kernels.creep import LINEAR, POLACH, fastsim, polach, shen_hedrick_elkins
+from railsweep.kernels.jit import inline_jit
+from railsweep.kernels.record import (
+    AXIS_A,
+    AXIS_B,
+    COS_ANGLE,
+    CREEP_11,
+    CREEP_22,
+    CREEP_23,
+    CREEP_LAW,
+    FASTSIM_CELLS,
+    FASTSIM_STRIPS,
+    FRICTION,
+    GEOMETRIC_LIFT,
+    GRID_FIRST,
+    GRID_INTERVALS,
+    GRID_INV_STEP,
+    GRID_START,
+    HALF_SPACING,
+    HERTZ,
+    LEFT_COUNT,
+    LEFT_FIRST,
+    LEVER,
+    LIFT,
+    LOCAL_FRAMES,
+    PATH_ROLL,
+    PENETRATION,
+    PLACE_CANT,
+    PLACE_CURVATURE,
+    PLACE_CURVATURE_DOT,
+    RADIUS,
+    RAIL_GAUGE,
+    RAIL_GAUGE_DOT,
+    RAIL_ROLL,
+    RAIL_ROLL_DOT,
+    RAIL_Y,
+    RAIL_Y_DOT,
+    RAIL_Z,
+    RAIL_Z_DOT,
+    ROLL,
+    ROLL_DOT,
+    ROLL_MOMENT,
+    ROLLING_RADIUS,
+    SHEAR_MODULUS,
+    SIN_ANGLE,
+    SPEED,
+    WHEELSET_BODY,
+    Y_DOT,
+    YAW,
+    YAW_DOT,
+    YAW_LEVER,
+    Z_DOT,
+    Y,
+    Z,
+)
+from railsweep.kernels.status import DERAILED, OK
+
+# What `contact_point` reports per contact point, beside its force on the wheelset.
+(
+    POINT_SHIFT,
+    POINT_ANGLE,
+    POINT_PENETRATION,
+    POINT_NORMAL,
+    POINT_CREEP_X,
+    POINT_CREEP_Y,
+    POINT_CREEP_SPIN,
+    POINT_TANGENT_X,
+    POINT_TANGENT_Y,
+    POINT_FX,
+    POINT_FY,
+    POINT_FZ,
+    POINT_LEVER,
+    POINT_RADIUS,
+    POINT_AXIS_A,
+    POINT_AXIS_B,
+) = range(16)
+POINT_WIDTH = 16
+
+
+SMALL_ANGLE = 0.3
+
+
+@inline_jit
+def sine_cosine(x):
+    """sin x and cos x; below SMALL_ANGLE by their series, whose first missing term is under 1e-16."""
+    if abs(x) > SMALL_ANGLE:
+        return math.sin(x), math.cos(x)
+    q = x * x
+    sine = x * (1.0 - q * (1 / 6 - q * (1 / 120 - q * (1 / 5040 - q * (1 / 362880 - q * (1 / 39916800))))))
+    cosine = 1.0 - q * (0.5 - q * (1 / 24 - q * (1 / 720 - q * (1 / 40320 - q * (1 / 3628800 - q * (1 / 479001600))))))
+    return sine, cosine
+
+
+@inline_jit
+def contact_point(table, s, motion, run, m, report, row):
+    """Force and moment of one contact point on its wheelset, and a status.
+
+    `table` is the table number, `s` the side; `motion` and `run` are what `wheelset_contact` prepares. Returns (fx, fy,
+    fz, m_roll, m_pitch, m_yaw, status) about the wheelset centre. With row >= 0 the details are written to
+    `report[row]`.
+    """
+    y, y_dot, z, z_dot, roll, roll_dot, yaw, yaw_dot, gauge, gauge_dot, sin_roll, cos_roll = motion
+    speed, inv_speed, omega, attack, bend, frame_spin = run
+
+    # a wider gauge moves this rail away from the wheel by half of it
+    u = s * y - 0.5 * gauge
+    x = (u - m.table_grid[table, GRID_START]) * m.table_grid[table, GRID_INV_STEP]
+    intervals = m.table_grid[table, GRID_INTERVALS]
+    if not (x >= 0.0 and x <= intervals):
+        return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, DERAILED
+    i = int(x)
+    if x >= intervals:
+        i -= 1
+    t = x - i
+    i += int(m.table_grid[table, GRID_FIRST])
+    c = m.table
+    sin_angle = c[i, 0, SIN_ANGLE] + t * (c[i, 1, SIN_ANGLE] + t * (c[i, 2, SIN_ANGLE] + t * c[i, 3, SIN_ANGLE]))
+    cos_angle = c[i, 0, COS_ANGLE] + t * (c[i, 1, COS_ANGLE] + t * (c[i, 2, COS_ANGLE] + t * c[i, 3, COS_ANGLE]))
+    hertz = c[i, 0, HERTZ] + t * (c[i, 1, HERTZ] + t * (c[i, 2, HERTZ] + t * c[i, 3, HERTZ]))
+    path = c[i, 0, PENETRATION] + t * (c[i, 1, PENETRATION] + t * (c[i, 2, PENETRATION] + t * c[i, 3, PENETRATION]))
+    lift = c[i, 0, LIFT] + t * (c[i, 1, LIFT] + t * (c[i, 2, LIFT] + t * c[i, 3, LIFT]))
+    path_roll = c[i, 0, PATH_ROLL] + t * (c[i, 1, PATH_ROLL] + t * (c[i, 2, PATH_ROLL] + t * c[i, 3, PATH_ROLL]))
+    lever = c[i, 0, LEVER] + t * (c[i, 1, LEVER] + t * (c[i, 2, LEVER] + t * c[i, 3, LEVER]))
+    radius = c[i, 0, RADIUS] + t * (c[i, 1, RADIUS] + t * (c[i, 2, RADIUS] + t * c[i, 3, RADIUS]))
+    k11 = c[i, 0, CREEP_11] + t * (c[i, 1, CREEP_11] + t * (c[i, 2, CREEP_11] + t * c[i, 3, CREEP_11]))
+    k22 = c[i, 0, CREEP_22] + t * (c[i, 1, CREEP_22] + t * (c[i, 2, CREEP_22] + t * c[i, 3, CREEP_22]))
+    k23 = c[i, 0, CREEP_23] + t * (c[i, 1, CREEP_23] + t * (c[i, 2, CREEP_23] + t * c[i, 3, CREEP_23]))
+
+    roll_s = s * roll
+    sin_sum = sin_angle * cos_roll + cos_angle * s * sin_roll
+    cos_sum = cos_angle * cos_roll - sin_angle * s * sin_roll
+    if m.header[GEOMETRIC_LIFT] == 1:
+        q = path + (lift - z) * cos_sum + (path_roll - roll_s) * (lever * cos_angle - radius * sin_angle)
+    else:
+        q = (
+            path
+            - (radius * (s * sin_roll - roll_s) + lever * (cos_roll - 1.0)) * sin_sum
+            - (z + roll_s * lever) * cos_sum
+        )
+    # between the last row of a point that fades out and the first where it is absent a spline may undershoot
+    if not (q > 0.0 and hertz > 0.0):
+        if row >= 0:
+            report[row, :] = 0.0
+            report[row, POINT_SHIFT] = u
+            report[row, POINT_ANGLE] = math.atan2(sin_angle, cos_angle)
+            report[row, POINT_PENETRATION] = q
+            report[row, POINT_LEVER] = lever
+            report[row, POINT_RADIUS] = radius
+        return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, OK
+    root = math.sqrt(q)
+    normal = hertz * q * root
+
+    xi_x = (
+        speed + attack * y_dot + radius * (attack * roll_dot - omega) - s * lever * yaw_dot + s * bend * speed
+    ) * inv_speed
+    xi_y = (
+        (-speed * attack * (1.0 + s * bend) + roll * z_dot + y_dot + roll_dot * radius - 0.5 * s * gauge_dot)
+        * cos_angle
+        + s * (-roll * y_dot + z_dot + s * lever * roll_dot) * sin_angle
+    ) * inv_speed
+    xi_s = (-s * (omega - attack * roll_dot) * sin_angle + yaw_dot * cos_angle) * inv_speed - frame_spin * cos_angle
+
+    modulus = m.operation[SHEAR_MODULUS]
+    friction = m.operation[FRICTION]
+    law = m.header[CREEP_LAW]
+    if law <= 1:
+        gq = modulus * q
+        fx = -gq * k11 * xi_x
+        fy = -gq * (k22 * xi_y + root * k23 * xi_s)
+        if law != LINEAR:
+            fx, fy = shen_hedrick_elkins(fx, fy, friction * normal)
+    else:
+        a = root * (c[i, 0, AXIS_A] + t * (c[i, 1, AXIS_A] + t * (c[i, 2, AXIS_A] + t * c[i, 3, AXIS_A])))
+        b = root * (c[i, 0, AXIS_B] + t * (c[i, 1, AXIS_B] + t * (c[i, 2, AXIS_B] + t * c[i, 3, AXIS_B])))
+        c11 = k11 * q / (a * b)
+        c22 = k22 * q / (a * b)
+        c23 = k23 * q * root / math.pow(a * b, 1.5)
+        if law == POLACH:
+            fx, fy = polach(a, b, modulus, c11, c22, c23, friction, normal, xi_x, xi_y, xi_s)
+        else:
+            fx, fy, _ = fastsim(
+                a,
+                b,
+                modulus,
+                c11,
+                c22,
+                c23,
+                friction,
+                normal,
+                xi_x,
+                xi_y,
+                xi_s,
+                m.header[FASTSIM_STRIPS],
+                m.header[FASTSIM_CELLS],
+            )
+
+    force_x = fx - fy * yaw * cos_angle
+    force_y = fx * yaw + fy * cos_sum - s * normal * sin_sum
+    force_z = s * fy * sin_sum + normal * cos_sum
+    axle = force_x + force_y * yaw
+    m_roll = s * lever * (force_z - force_y * roll)
+    if m.header[ROLL_MOMENT] == 1:
+        m_roll += radius * (force_y + roll * force_z - yaw * force_x)
+    if row >= 0:
+        report[row, POINT_SHIFT] = u
+        report[row, POINT_ANGLE] = math.atan2(sin_angle, cos_angle)
+        report[row, POINT_PENETRATION] = q
+        report[row, POINT_NORMAL] = normal
+        report[row, POINT_CREEP_X] = xi_x
+        report[row, POINT_CREEP_Y] = xi_y
+        report[row, POINT_CREEP_SPIN] = xi_s
+        report[row, POINT_TANGENT_X] = fx
+        report[row, POINT_TANGENT_Y] = fy
+        report[row, POINT_FX] = force_x
+        report[row, POINT_FY] = force_y
+        report[row, POINT_FZ] = force_z
+        report[row, POINT_LEVER] = lever
+        report[row, POINT_RADIUS] = radius
+        report[row, POINT_AXIS_A] = root * (
+            c[i, 0, AXIS_A] + t * (c[i, 1, AXIS_A] + t * (c[i, 2, AXIS_A] + t * c[i, 3, AXIS_A]))
+        )
+        report[row, POINT_AXIS_B] = root * (
+            c[i, 0, AXIS_B] + t * (c[i, 1, AXIS_B] + t * (c[i, 2, AXIS_B] + t * c[i, 3, AXIS_B]))
+        )
+    return force_x, force_y, force_z, m_roll, -radius * axle, -s * lever * axle, OK
+
+
+@inline_jit
+def wheelset_contact(w, spin, m, report, row):
+    """Sum of all contact forces and moments on wheelset `w`: (fx, fy, fz, m_roll, m_pitch, m_yaw, status).
+
+    With row >= 0 the contact points are reported to the rows of `report` from `row` on, left wheel first; with row < 0
+    any float matrix will do for `report`, it is not touched.
+    """
+    body = m.wheelset_index[w, WHEELSET_BODY]
+    rail = m.rail
+    roll = m.motion[body, ROLL] - rail[w, RAIL_ROLL]
+    yaw = m.motion[body, YAW]
+    sin_roll, cos_roll = sine_cosine(roll)
+    motion = (
+        m.motion[body, Y] - rail[w, RAIL_Y],
+        m.motion[body, Y_DOT] - rail[w, RAIL_Y_DOT],
+        m.motion[body, Z] - rail[w, RAIL_Z],
+        m.motion[body, Z_DOT] - rail[w, RAIL_Z_DOT],
+        roll,
+        m.motion[body, ROLL_DOT] - rail[w, RAIL_ROLL_DOT],
+        yaw,
+        m.motion[body, YAW_DOT],
+        rail[w, RAIL_GAUGE],
+        rail[w, RAIL_GAUGE_DOT],
+        sin_roll,
+        cos_roll,
+    )
+    speed = m.operation[SPEED]
+    curvature = m.place[body, PLACE_CURVATURE]
+    _, cos_cant = sine_cosine(m.place[body, PLACE_CANT])
+    turn = curvature * cos_cant
+    lever = m.body[body, YAW_LEVER]
+    run = (
+        speed,
+        1.0 / speed,
+        speed / m.wheelset[w, ROLLING_RADIUS] + spin,
+        # angle of attack to the local tangent: the lever times the mean curvature over it
+        yaw + lever * (curvature - 0.5 * lever * m.place[body, PLACE_CURVATURE_DOT] / speed),
+        m.wheelset[w, HALF_SPACING] * turn,
+        # the frame itself turns with the curve; the published program leaves this out of the spin (spec 2.10)
+        turn if m.header[LOCAL_FRAMES] == 1 else 0.0,
+    )
+    fx, fy, fz, mx, my, mz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for side in range(2):
+        s = 1.0 - 2.0 * side
+        first = m.wheelset_index[w, LEFT_FIRST + 2 * side]
+        for table in range(first, first + m.wheelset_index[w, LEFT_COUNT + 2 * side]):
+            ax, ay, az, bx, by, bz, status = contact_point(table, s, motion, run, m, report, row)
+            if status != OK:
+                return fx, fy, fz, mx, my, mz, status
+            fx, fy, fz, mx, my, mz = fx + ax, fy + ay, fz + az, mx + bx, my + by, mz + bz
+            if row >= 0:
+                row += 1
+    return fx, fy, fz, mx, my, mz, OK

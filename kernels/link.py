@@ -1,0 +1,324 @@
+"""One suspension link: from the motion of two bodies to the force and moment on both.
+
+Kinematics (spec 2.13): an attachment point p of a body with displacement d and rotation theta = (roll, pitch, yaw)
+stands at d + p + theta x p. The rest vector runs from the lower to the upper point; a link in tension pulls the lower
+body towards the upper one. Both bodies are expressed in the track frame of the upper body.
+
+Two mechanics:
+
+* vector mechanics (`physics`): a directed spring measures and acts along the axes of its LOWER body, and its line of
+  action runs through the upper point, so the lower body also takes the couple b x F that a force and its reaction at
+  two different points would leave over (the usual convention of multibody programs). Forces and moments of a link then
+  cancel exactly, the force follows from a potential, and a preloaded spring that is pushed sideways passes the
+  overturning moment preload * shift on to the bogie. With axes fixed to the track and no couple (the published
+  program) that load transfer is lost; the spec's list 2.18 does not have this correction, but without it action and
+  reaction do not cancel.
+* published (`dytsi`): axes fixed to the track frame, moment p x (T^T F), no couple (spec 2.13.6).
+"""
+
+import math
+
+from railsweep.kernels.jit import inline_jit, plain_jit
+from railsweep.kernels.law import law_force
+from railsweep.kernels.record import (
+    AIR_MASS,
+    ARC,
+    AXIAL,
+    DAMPER_LAW,
+    DAMPING,
+    DAMPING_EXPONENT,
+    FRICTION_FORCE,
+    FRICTION_LENGTH,
+    HEIGHT,
+    INTERNAL_KIND,
+    INTERNAL_NONE,
+    INTERNAL_STATE,
+    LINEAR_LAW,
+    LINK_AXIS,
+    LINK_KIND,
+    LINK_LOWER,
+    LINK_UPPER,
+    LOCAL_FRAMES,
+    LOWER_X,
+    LOWER_Y,
+    LOWER_Z,
+    MAXWELL,
+    NISHIMURA,
+    OFFSET,
+    PITCH,
+    PITCH_DOT,
+    PLACE_CANT,
+    PLACE_CANT_DOT,
+    PLACE_CURVATURE,
+    PLACE_CURVATURE_DOT,
+    PRELOAD,
+    RADIAL,
+    RESERVOIR_STIFFNESS,
+    REST_LENGTH,
+    REST_X,
+    REST_Y,
+    REST_Z,
+    ROLL,
+    ROLL_DOT,
+    SERIES_DAMPING,
+    SERIES_STIFFNESS,
+    SIGN,
+    SPEED,
+    SPRING_LAW,
+    STIFFNESS,
+    TORSION,
+    TRACK_KIND,
+    TRACK_STRAIGHT,
+    UPPER_X,
+    UPPER_Y,
+    UPPER_Z,
+    VECTOR,
+    VECTOR_MECHANICS,
+    Y_DOT,
+    YAW,
+    YAW_DOT,
+    YAW_LEVER,
+    Z_DOT,
+    Y,
+    Z,
+)
+from railsweep.kernels.status import OK
+
+RADIAL_GUARD = 1e-13  # horizontal offset below which a radial spring has no direction [m]
+
+
+@plain_jit
+def internal_force(k, extension, rate, y, out, m):
+    """Force of the element with memory of link `k`; the rates of its internal states go to `out`.
+
+    Maxwell:    f = ks (e - x),           x' = ks (e - x) / c
+    Nishimura:  f = K1 (e - w),           C w' = K1 (e - w) - K2 w     (bellows K1, reservoir K2, orifice C)
+    Berg:       f = kv (e - w) + h,       M w'' = kv (e - w) - C abs(w')^beta sign(w'),
+                h' = e' F/z2 (1 - sign(e') h/F)^2: from rest this is Berg's monotone loading F e / (z2 + e);
+                after a reversal the rate form forgets the turning point, which Berg's formula remembers.
+    The elastic part of an air spring (K3, ke) is the link's own parallel spring.
+    """
+    kind = m.link_index[k, INTERNAL_KIND]
+    first = m.link_index[k, INTERNAL_STATE]
+    if kind == MAXWELL:
+        f = m.link[k, SERIES_STIFFNESS] * (extension - y[first])
+        out[first] = f / m.link[k, SERIES_DAMPING]
+        return f
+    if kind == NISHIMURA:
+        f = m.link[k, SERIES_STIFFNESS] * (extension - y[first])
+        out[first] = (f - m.link[k, RESERVOIR_STIFFNESS] * y[first]) / m.link[k, SERIES_DAMPING]
+        return f
+    w_dot = y[first + 1]
+    f = m.link[k, SERIES_STIFFNESS] * (extension - y[first])
+    drag = m.link[k, SERIES_DAMPING] * math.pow(abs(w_dot), m.link[k, DAMPING_EXPONENT])
+    if w_dot < 0.0:
+        drag = -drag
+    out[first] = w_dot
+    out[first + 1] = (f - drag) / m.link[k, AIR_MASS]
+    limit = m.link[k, FRICTION_FORCE]
+    friction = y[first + 2]
+    if limit > 0.0:
+        ratio = friction / limit if rate >= 0.0 else -friction / limit
+        out[first + 2] = rate * limit / m.link[k, FRICTION_LENGTH] * (1.0 - ratio) * (1.0 - ratio)
+        f += friction
+    else:
+        out[first + 2] = 0.0
+    return f
+
+
+@inline_jit
+def scalar_force(k, extension, rate, y, out, m):
+    """Force of link `k` [N, or N m for a torsion link] at an extension [m, rad] and rate, and a status."""
+    spring = m.link_index[k, SPRING_LAW]
+    damper = m.link_index[k, DAMPER_LAW]
+    status = OK
+    if spring == LINEAR_LAW:
+        f = m.link[k, PRELOAD] + m.link[k, STIFFNESS] * extension
+    else:
+        f, status = law_force(spring, extension + m.link[k, OFFSET], m.law_index, m.law, m.segment)
+    if damper == LINEAR_LAW:
+        f += m.link[k, DAMPING] * rate
+    else:
+        d, damper_status = law_force(damper, rate, m.law_index, m.law, m.segment)
+        f += d
+        if damper_status != OK:
+            status = damper_status
+    if m.link_index[k, INTERNAL_KIND] != INTERNAL_NONE:
+        f += internal_force(k, extension, rate, y, out, m)
+    return f, status
+
+
+@inline_jit
+def link_mechanics(m):
+    """Do the axes turn with the bodies, and do the frames of two bodies differ?"""
+    return (
+        m.header[VECTOR_MECHANICS] == 1,
+        m.header[LOCAL_FRAMES] == 1 and m.header[TRACK_KIND] != TRACK_STRAIGHT,
+    )
+
+
+@inline_jit
+def link_wrench(k, turning, framed, watched, y, out, m):
+    """Force and moment of link `k` on its lower and upper body.
+
+    Returns (fx1, fy1, fz1, mx1, my1, mz1, fx2, fy2, fz2, mx2, my2, mz2, extension, rate, force, status) with body
+    1 = lower, 2 = upper, each in the track frame of that body, moments about the centres of mass. `turning` and
+    `framed` are the two answers of `link_mechanics`; the rate of a link without any damper is found only if `watched`;
+    `m.motion` and `m.place` must be filled. Internal states read `y` and write their rates to `out`.
+    """
+    body1 = m.link_index[k, LINK_LOWER]
+    body2 = m.link_index[k, LINK_UPPER]
+    kind = m.link_index[k, LINK_KIND]
+    axis = m.link_index[k, LINK_AXIS]
+    q = m.motion
+    link = m.link
+
+    y1, z1, roll1, pitch1, yaw1 = q[body1, Y], q[body1, Z], q[body1, ROLL], q[body1, PITCH], q[body1, YAW]
+    y2, z2, roll2, pitch2, yaw2 = q[body2, Y], q[body2, Z], q[body2, ROLL], q[body2, PITCH], q[body2, YAW]
+    vy1, vz1, wx1, wy1, wz1 = (
+        q[body1, Y_DOT],
+        q[body1, Z_DOT],
+        q[body1, ROLL_DOT],
+        q[body1, PITCH_DOT],
+        q[body1, YAW_DOT],
+    )
+    vy2, vz2, wx2, wy2, wz2 = (
+        q[body2, Y_DOT],
+        q[body2, Z_DOT],
+        q[body2, ROLL_DOT],
+        q[body2, PITCH_DOT],
+        q[body2, YAW_DOT],
+    )
+
+    # The frame of body 1 seen from that of body 2 (spec 2.18.1, exact for curvature linear in arc length), and yaw
+    # angles that are measured against another place's tangent brought back to the body's own place.
+    turn, twist = 0.0, 0.0
+    if framed:
+        c1, c2 = m.place[body1, PLACE_CURVATURE], m.place[body2, PLACE_CURVATURE]
+        d1, d2 = m.place[body1, PLACE_CURVATURE_DOT], m.place[body2, PLACE_CURVATURE_DOT]
+        arc = m.body[body1, ARC] - m.body[body2, ARC]
+        lever1, lever2 = m.body[body1, YAW_LEVER], m.body[body2, YAW_LEVER]
+        height = m.body[body1, HEIGHT] + z1
+        turn = -0.5 * arc * (c1 + c2)
+        twist = m.place[body1, PLACE_CANT] - m.place[body2, PLACE_CANT]
+        twist_dot = m.place[body1, PLACE_CANT_DOT] - m.place[body2, PLACE_CANT_DOT]
+        vz1 += twist * vy1 + twist_dot * y1
+        vy1 -= arc * arc * (d2 / 3.0 + d1 / 6.0) + twist_dot * height + twist * q[body1, Z_DOT]
+        z1 += twist * y1
+        y1 -= arc * arc * (c2 / 3.0 + c1 / 6.0) + twist * height
+        # mean curvature over the lever: the curvature half a lever back
+        inv_speed = 1.0 / m.operation[SPEED]
+        yaw1 += turn + lever1 * (c1 - 0.5 * lever1 * d1 * inv_speed)
+        yaw2 += lever2 * (c2 - 0.5 * lever2 * d2 * inv_speed)
+        wz1 += -0.5 * arc * (d1 + d2) + lever1 * d1
+        wz2 += lever2 * d2
+        roll1 += twist
+        wx1 += twist_dot
+
+    p1x, p1y, p1z = link[k, LOWER_X], link[k, LOWER_Y], link[k, LOWER_Z]
+    p2x, p2y, p2z = link[k, UPPER_X], link[k, UPPER_Y], link[k, UPPER_Z]
+    # theta x p at both ends, then the vector between the ends and its rate
+    t1x, t1y, t1z = pitch1 * p1z - yaw1 * p1y, yaw1 * p1x - roll1 * p1z, roll1 * p1y - pitch1 * p1x
+    t2x, t2y, t2z = pitch2 * p2z - yaw2 * p2y, yaw2 * p2x - roll2 * p2z, roll2 * p2y - pitch2 * p2x
+    bx = link[k, REST_X] + t2x - t1x
+    by = link[k, REST_Y] + (y2 + t2y) - (y1 + t1y)
+    bz = link[k, REST_Z] + (z2 + t2z) - (z1 + t1z)
+    vx, vy, vz = 0.0, 0.0, 0.0
+    moving = (
+        watched
+        or link[k, DAMPING] != 0.0
+        or m.link_index[k, DAMPER_LAW] != LINEAR_LAW
+        or m.link_index[k, INTERNAL_KIND] != INTERNAL_NONE
+    )
+    if moving:
+        vx = (wy2 * p2z - wz2 * p2y) - (wy1 * p1z - wz1 * p1y)
+        vy = (vy2 + wz2 * p2x - wx2 * p2z) - (vy1 + wz1 * p1x - wx1 * p1z)
+        vz = (vz2 + wx2 * p2y - wy2 * p2x) - (vz1 + wx1 * p1y - wy1 * p1x)
+
+    if turning:
+        ax, ay, az = roll1, pitch1, yaw1
+        rx, ry, rz = wx1, wy1, wz1
+    else:
+        ax, ay, az = 0.0, 0.0, 0.0
+        rx, ry, rz = 0.0, 0.0, 0.0
+
+    # extension, rate and the direction u in which one unit of force acts
+    ux, uy, uz = 0.0, 0.0, 0.0
+    rate = 0.0
+    if kind == AXIAL:
+        sign = link[k, SIGN]
+        if axis == 0:
+            extension = sign * (bx - (ay * bz - az * by) - link[k, REST_X])
+            if moving:
+                rate = sign * (vx - (ay * vz - az * vy) - (ry * bz - rz * by))
+            ux, uy, uz = sign, sign * az, -sign * ay
+        elif axis == 1:
+            extension = sign * (by - (az * bx - ax * bz) - link[k, REST_Y])
+            if moving:
+                rate = sign * (vy - (az * vx - ax * vz) - (rz * bx - rx * bz))
+            ux, uy, uz = -sign * az, sign, sign * ax
+        else:
+            extension = sign * (bz - (ax * by - ay * bx) - link[k, REST_Z])
+            if moving:
+                rate = sign * (vz - (ax * vy - ay * vx) - (rx * by - ry * bx))
+            ux, uy, uz = sign * ay, -sign * ax, sign
+    elif kind == VECTOR:
+        length = math.sqrt(bx * bx + by * by + bz * bz)
+        extension = length - link[k, REST_LENGTH]
+        if length > 0.0:
+            ux, uy, uz = bx / length, by / length, bz / length
+        rate = vx * ux + vy * uy + vz * uz
+    elif kind == RADIAL:
+        hx = bx - (ay * bz - az * by)
+        hy = by - (az * bx - ax * bz)
+        extension = math.sqrt(hx * hx + hy * hy)
+        if extension > RADIAL_GUARD:
+            hx, hy = hx / extension, hy / extension
+            rate = hx * (vx - (ay * vz - az * vy) - (ry * bz - rz * by)) + hy * (
+                vy - (az * vx - ax * vz) - (rz * bx - rx * bz)
+            )
+            ux, uy, uz = hx - az * hy, hy + az * hx, ax * hy - ay * hx
+    else:
+        # torsion: the relative angle about one axis
+        extension = roll2 - roll1 if axis == 0 else (pitch2 - pitch1 if axis == 1 else yaw2 - yaw1)
+        rate = wx2 - wx1 if axis == 0 else (wy2 - wy1 if axis == 1 else wz2 - wz1)
+    f, status = scalar_force(k, extension, rate, y, out, m)
+    fx, fy, fz = f * ux, f * uy, f * uz
+
+    if turning:
+        # the line of action runs through the upper point: for the lower body that is p + theta x p + b
+        l1x, l1y, l1z = p1x + t1x + bx, p1y + t1y + by, p1z + t1z + bz
+        l2x, l2y, l2z = p2x + t2x, p2y + t2y, p2z + t2z
+        mx1 = l1y * fz - l1z * fy
+        my1 = l1z * fx - l1x * fz
+        mz1 = l1x * fy - l1y * fx
+        mx2 = l2z * fy - l2y * fz
+        my2 = l2x * fz - l2z * fx
+        mz2 = l2y * fx - l2x * fy
+    else:
+        # T^T F = F - theta x F in the axes of each body
+        g1x, g1y, g1z = fx - (pitch1 * fz - yaw1 * fy), fy - (yaw1 * fx - roll1 * fz), fz - (roll1 * fy - pitch1 * fx)
+        g2x, g2y, g2z = fx - (pitch2 * fz - yaw2 * fy), fy - (yaw2 * fx - roll2 * fz), fz - (roll2 * fy - pitch2 * fx)
+        mx1 = p1y * g1z - p1z * g1y
+        my1 = p1z * g1x - p1x * g1z
+        mz1 = p1x * g1y - p1y * g1x
+        mx2 = p2z * g2y - p2y * g2z
+        my2 = p2x * g2z - p2z * g2x
+        mz2 = p2y * g2x - p2x * g2y
+
+    if kind == TORSION:
+        mx1, my1, mz1 = 0.0, 0.0, 0.0
+        mx2, my2, mz2 = 0.0, 0.0, 0.0
+        if axis == 0:
+            mx1, mx2 = f, -f
+        elif axis == 1:
+            my1, my2 = f, -f
+        else:
+            mz1, mz2 = f, -f
+
+    fx1, fy1, fz1 = fx, fy, fz
+    if framed:
+        # from the axes of the frame at body 2 to those of the frame at body 1
+        fx1, fy1, fz1 = fx + turn * fy, fy - turn * fx + twist * fz, fz - twist * fy
+        mx1, my1, mz1 = mx1 + turn * my1, my1 - turn * mx1 + twist * mz1, mz1 - twist * my1
+    return fx1, fy1, fz1, mx1, my1, mz1, -fx, -fy, -fz, mx2, my2, mz2, extension, rate, f, status
