@@ -1,0 +1,100 @@
+"""The task of a study: compute one block, write it, report."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from railsweep.sweeps.evaluate import Evaluator, warm_lock
+from railsweep.sweeps.store import StudyStore, open_store
+from railsweep.sweeps.task import Abandoned, BlockReport
+
+BLOCK_GRACE_S = 60.0
+
+_opened = threading.local()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyTask:
+    """Blocks of the study in a store. The path is all that travels to a worker; the store holds the inputs."""
+
+    path: str
+    block_limit_s: float | None = None
+
+    def warm_up(self) -> None:
+        """Open the store, and compile unless another process with the same cache has done so."""
+        warm_up(self._study()[1])
+
+    def __call__(self, block: int, abandon: Callable[[], bool] | None = None) -> BlockReport:
+        """Compute and store a block that is not finished yet."""
+        store, evaluator = self._study()
+        entry = store.ledger.read(block)
+        if entry is not None:
+            return report_of(entry, fresh=False)
+        begin = time.perf_counter()
+        arrays = store.blank(block)
+        names = [v.name for v in evaluator.variables]
+        first = [s.start for s in store.plan.region(block)]
+        for position in store.plan.indices(block):
+            if abandon is not None and abandon():
+                raise Abandoned
+            values = store.plan.values(position)
+            result = evaluator(values, store.plan.seed(values))
+            place = tuple(p - f for p, f in zip(position, first, strict=True))
+            arrays["status"][place] = result.status
+            arrays["reason"][place] = result.reason
+            for name in names:
+                if name in result.numbers:
+                    arrays[name][place] = result.numbers[name]
+        computed = time.perf_counter()
+        facts = {
+            "seconds": computed - begin,
+            "write_seconds": 0.0,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+        }
+        entry = store.write(block, arrays, facts)
+        return report_of({**entry, "write_seconds": time.perf_counter() - computed}, fresh=True)
+
+    def _study(self) -> tuple[StudyStore, Evaluator]:
+        known: dict[str, tuple[StudyStore, Evaluator]] = _opened.__dict__.setdefault("studies", {})
+        if self.path not in known:
+            store = open_store(Path(self.path))
+            known.clear()
+            known[self.path] = (store, Evaluator(store.study, store.contact_file))
+        return known[self.path]
+
+
+def task_of(store: StudyStore) -> StudyTask:
+    """The task that works on a store."""
+    cases = 1
+    for n in store.plan.block_shape:
+        cases *= n
+    return StudyTask(
+        path=str(store.path.resolve()), block_limit_s=cases * store.study.solver.time_limit_s + BLOCK_GRACE_S
+    )
+
+
+def report_of(entry: dict[str, object], *, fresh: bool) -> BlockReport:
+    """A ledger entry as a report."""
+    known = {k: v for k, v in entry.items() if k in BlockReport.__slots__}
+    return BlockReport(**known, fresh=fresh)  # type: ignore[arg-type]
+
+
+def warm_up(evaluator: Evaluator) -> None:
+    """Compute the first case once under the lock of the machine-code cache; later processes find the code there."""
+    study = evaluator.study
+    purpose = f"{study.quantity} {study.solver.method} {study.track} {study.model} {len(study.contact)}"
+    with warm_lock(purpose) as first:
+        if first:
+            from railsweep.sweeps.plan import make_plan
+
+            plan = make_plan(study, 1)
+            for case in sorted({0, plan.cases // 2, plan.cases - 1}):
+                values = plan.values(plan.position(case))
+                evaluator(values, plan.seed(values))

@@ -1,0 +1,105 @@
+"""Copies of a store for other programs: HDF5 and netCDF (one file that is both), and CSV. Block by block."""
+
+from __future__ import annotations
+
+import csv
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from railsweep.engine.errors import InputError
+from railsweep.sweeps.evaluate import CaseStatus
+from railsweep.sweeps.ledger import PARTIAL
+from railsweep.sweeps.store import StudyStore
+
+NETCDF = (".nc", ".h5", ".hdf5")
+SUFFIXES = (*NETCDF, ".csv")
+
+
+def export(store: StudyStore, path: Path) -> None:
+    """Write a whole store to a file; the ending decides the format. The file appears when it is complete."""
+    if path.suffix not in SUFFIXES:
+        raise InputError(str(path), f"has the ending {path.suffix!r}", ", ".join(SUFFIXES))
+    if not path.parent.is_dir():
+        raise InputError(str(path), "its folder does not exist", "a file in an existing folder")
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}{PARTIAL}")
+    try:
+        if path.suffix == ".csv":
+            _csv(store, partial)
+        else:
+            _netcdf(store, partial)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _netcdf(store: StudyStore, path: Path) -> None:
+    import h5netcdf
+    import h5py
+
+    with h5netcdf.File(path, "w") as file:
+        for key, value in dict(store.group.attrs).items():
+            file.attrs[key] = value
+        sizes = dict(zip(store.plan.names, store.plan.shape, strict=True))
+        sizes |= {v.dimension: v.length for v in store.variables if v.dimension}
+        file.dimensions = sizes
+        for axis in store.study.axes:
+            array: Any = store.group[axis.name]
+            copy = file.create_variable(axis.name, (axis.zipped or axis.name,), "f8", data=np.asarray(array[:]))
+            _attributes(copy, array)
+        copies = {}
+        for variable in store.variables:
+            array = store.arrays[variable.name]
+            names = (*store.plan.names, *((variable.dimension,) if variable.dimension else ()))
+            dtype: Any = h5py.string_dtype() if variable.dtype == "string" else np.dtype(variable.dtype)
+            fill = None if variable.dtype == "string" else array.fill_value
+            copies[variable.name] = file.create_variable(variable.name, names, dtype, fillvalue=fill)
+            _attributes(copies[variable.name], array)
+        for block in range(store.plan.blocks):
+            region, arrays = store.plan.region(block), store.read(block)
+            for variable in store.variables:
+                values = arrays[variable.name]
+                if variable.dtype == "string":
+                    values = values.astype(object)
+                copies[variable.name][(*region, slice(None)) if variable.dimension else region] = values
+
+
+def _attributes(copy: Any, array: Any) -> None:
+    for key, value in dict(array.attrs).items():
+        copy.attrs[key] = np.array(value, dtype="u1") if key == "flag_values" else value
+
+
+def _csv(store: StudyStore, path: Path) -> None:
+    """One row per case; numbers in the shortest form that reads back to the same float."""
+    columns: list[str] = []
+    for variable in store.variables:
+        columns += [f"{variable.name}[{i}]" for i in range(variable.length)] if variable.dimension else [variable.name]
+    names = {int(s): s.name.lower() for s in CaseStatus}
+    with path.open("x", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([*(a.name for a in store.study.axes), *columns])
+        for block in range(store.plan.blocks):
+            arrays = store.read(block)
+            first = [s.start for s in store.plan.region(block)]
+            for position in store.plan.indices(block):
+                place = tuple(p - f for p, f in zip(position, first, strict=True))
+                row: list[Any] = [repr(v) for v in store.plan.values(position)]
+                for variable in store.variables:
+                    value = arrays[variable.name][place]
+                    if variable.name == "status":
+                        row.append(names.get(int(value), str(int(value))))
+                    elif variable.dimension:
+                        row += [repr(float(v)) for v in value]
+                    elif variable.dtype == "string":
+                        row.append(_cell(str(value)))
+                    else:
+                        row.append(repr(value.item()))
+                writer.writerow(row)
+
+
+def _cell(text: str) -> str:
+    """Text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text[:1] in "=+-@" and text else text

@@ -1,0 +1,216 @@
+"""One run over a store: lock, hand out what is pending, retry what was lost, keep the record."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from railsweep.engine.errors import InputError
+from railsweep.sweeps import provenance
+from railsweep.sweeps.block import task_of, warm_up
+from railsweep.sweeps.evaluate import Evaluator
+from railsweep.sweeps.lock import STALE_S, StoreLock
+from railsweep.sweeps.plan import cases_per_block, make_plan
+from railsweep.sweeps.store import StudyStore, create_store, open_store
+from railsweep.sweeps.study import Study
+from railsweep.sweeps.task import BlockLost, BlockReport, Executor, Stop
+
+PROBES = 5
+PROBE_SECONDS = 5.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """How far a store is. Counts of cases unless named otherwise."""
+
+    cases: int
+    blocks: int
+    done: int = 0
+    failed: int = 0
+    blocks_done: int = 0
+    lost: int = 0
+    computed: int = 0
+    compute_seconds: float = 0.0
+    write_seconds: float = 0.0
+    statuses: Counter[str] = field(default_factory=Counter)
+    started: float = field(default_factory=time.monotonic)
+    outcome: str = "running"
+    problem: str = ""
+
+    def add(self, report: BlockReport) -> None:
+        """Count a finished block."""
+        self.blocks_done += 1
+        self.done += report.cases
+        self.failed += report.failed
+        self.statuses.update(report.statuses)
+        if report.fresh:
+            self.computed += report.cases
+            self.compute_seconds += report.seconds
+            self.write_seconds += report.write_seconds
+
+    @property
+    def left(self) -> int:
+        """Cases not computed yet."""
+        return self.cases - self.done
+
+    @property
+    def rate(self) -> float:
+        """Cases per second of this session."""
+        return self.computed / max(1e-9, time.monotonic() - self.started)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Estimate; None before the first block."""
+        return self.left / self.rate if self.computed else None
+
+
+def progress_of(store: StudyStore) -> Progress:
+    """How far a store is, from its ledger alone; works while another process writes to it."""
+    progress = Progress(cases=store.plan.cases, blocks=store.plan.blocks)
+    for entry in store.ledger.finished():
+        progress.blocks_done += 1
+        progress.done += int(entry["cases"])
+        progress.failed += int(entry["failed"])
+        progress.statuses.update(entry["statuses"])
+    return progress
+
+
+def evaluator_of(study: Study, folder: Path) -> Evaluator:
+    """The evaluator of a study file, its axes checked."""
+    evaluator = Evaluator(study, folder / study.contact_name if study.contact else None)
+    evaluator.check_axes()
+    return evaluator
+
+
+def measured_cost(evaluator: Evaluator) -> float:
+    """Seconds per case: the mean of a few cases spread over the study, after compilation."""
+    warm_up(evaluator)
+    plan = make_plan(evaluator.study, 1)
+    probes = sorted({(2 * i + 1) * plan.cases // (2 * PROBES) for i in range(PROBES)})
+    values = plan.values(plan.position(probes[0]))
+    evaluator(values, plan.seed(values))  # loads machine code into this process
+    begin, count = time.perf_counter(), 0
+    for case in probes:
+        values = plan.values(plan.position(case))
+        evaluator(values, plan.seed(values))
+        count += 1
+        if time.perf_counter() - begin > PROBE_SECONDS:
+            break
+    return (time.perf_counter() - begin) / count
+
+
+def open_or_create(
+    study: Study, folder: Path, path: Path, workers: int, *, accept_code: bool = False
+) -> tuple[StudyStore, bool]:
+    """The store of a study, made when it is not there; True when it is new."""
+    evaluator = evaluator_of(study, folder)
+    if path.exists():
+        store = open_store(path)
+        store.check_same(study, accept_code=accept_code)
+        return store, False
+    size = study.output.block_cases
+    if not size:
+        size = cases_per_block(study.cases, measured_cost(evaluator), study.output.block_seconds, workers)
+    return create_store(study, path, evaluator, size), True
+
+
+def run_session(
+    store: StudyStore,
+    executor: Executor,
+    *,
+    stop: Stop | None = None,
+    on_change: Callable[[Progress], None] | None = None,
+    on_loss: Callable[[BlockLost], None] | None = None,
+    retries: int = 3,
+    stale_s: float = STALE_S,
+    take_over: bool = False,
+) -> Progress:
+    """Compute everything that is pending. A failed case is a result; a lost block is tried again `retries` times.
+
+    Returns
+    -------
+    Progress
+        `outcome` is "finished", "stopped" (asked to), "incomplete" (blocks lost for good) or "error" (`problem` says
+        why, for example a full disk). In all cases the store holds every finished block and can be resumed.
+    """
+    stop = stop or Stop()
+    lock = StoreLock(
+        store.own,
+        stale_s=stale_s,
+        force=take_over,
+        on_loss=lambda: stop.request("the lock was taken by another driver"),
+    )
+    with lock:
+        task = task_of(store)
+        progress = progress_of(store)
+        record = provenance.read(store.provenance_file)
+        session = provenance.new_session(executor.name, executor.workers)
+        record["sessions"].append(session)
+        pending = store.ledger.pending()
+        attempts: Counter[int] = Counter()
+        try:
+            _write_record(store, record, progress)
+            task.warm_up()
+            while pending and not stop.requested and not progress.problem:
+                again: list[int] = []
+                if on_change is not None:
+                    on_change(progress)
+                for outcome in executor.run(task, pending, stop):
+                    if isinstance(outcome, BlockReport):
+                        progress.add(outcome)
+                        if on_change is not None:
+                            on_change(progress)
+                        continue
+                    progress.lost += 1
+                    if on_loss is not None:
+                        on_loss(outcome)
+                    attempts[outcome.block] += 1
+                    if outcome.fatal:
+                        progress.problem = progress.problem or outcome.reason
+                        stop.request(outcome.reason)
+                    elif attempts[outcome.block] <= retries:
+                        again.append(outcome.block)
+                pending = again
+            # Another driver, or a worker thought dead, may have finished blocks meanwhile: the ledger decides.
+            left = store.ledger.pending()
+            if progress.problem:
+                progress.outcome = "error"
+            elif not left:
+                progress.outcome = "finished"
+            else:
+                progress.outcome = "stopped" if stop.requested else "incomplete"
+        except BaseException as error:
+            progress.outcome = "error"
+            progress.problem = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            session |= {
+                "ended": provenance.now(),
+                "outcome": progress.outcome,
+                "counters": {
+                    "blocks": progress.blocks_done,
+                    "cases": progress.computed,
+                    "failed": progress.failed,
+                    "lost": progress.lost,
+                },
+                "seconds": {
+                    "wall": time.monotonic() - progress.started,
+                    "compute": progress.compute_seconds,
+                    "write": progress.write_seconds,
+                },
+            }
+            _write_record(store, record, progress)
+    return progress
+
+
+def _write_record(store: StudyStore, record: dict[str, object], progress: Progress) -> None:
+    try:
+        provenance.write(store.provenance_file, record)
+    except InputError:
+        raise
+    except OSError as error:
+        # The results matter more than the record of the session; say it and go on.
+        progress.problem = progress.problem or f"{store.provenance_file}: {error}"
