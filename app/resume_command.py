@@ -1,0 +1,31 @@
+"""``railsweep resume``: go on with a store; it holds everything that is needed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from railsweep.app.run_command import add_run_arguments, drive, one_thread_each
+
+if TYPE_CHECKING:
+    from railsweep.sweeps.study import Study
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of the verb."""
+    parser.add_argument("store", metavar="FOLDER.zarr", help="a store made by 'railsweep run'")
+    add_run_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compute what is pending in a store."""
+    one_thread_each()
+
+    def open_study() -> tuple[Study, Path, Path]:
+        from railsweep.sweeps.store import open_store
+
+        store = open_store(args.store)
+        return store.study, store.own / "inputs" / "files", store.path
+
+    return drive(args, open_study)
