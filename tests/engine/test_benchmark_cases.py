@@ -1,0 +1,196 @@
+"""The published solver benchmark (Bigoni 2011, table 6.1): same counts where they must be, nothing fails or is lost."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from railsweep.engine import InputError
+from railsweep.engine.benchmark import (
+    CASES,
+    METHODS,
+    PUBLISHED,
+    BenchmarkRun,
+    curve,
+    decay,
+    displacements,
+    run_case,
+    settings_of,
+    solver_benchmark,
+    transition,
+)
+from railsweep.engine.contact_table import ContactTable, load_contact_table
+from railsweep.kernels import record as slot
+from railsweep.kernels.integrate.esdirk_tableau import nt1
+from railsweep.kernels.jacobian import vehicle_jacobian
+from railsweep.kernels.vehicle import vehicle_rhs
+
+EPS = 1e-8
+COUNTS = 0.15  # issue 4, done when 3
+# Spec 5.8: limit cycle of the complete wagon at 60 m/s, wheelsets LL, LT, TL, TT [m], to a tenth of a millimetre
+HUNTING_60_MPS = (8.2e-3, 7.6e-3, 8.3e-3, 7.7e-3)
+# Spec 5.8: R = 1.6 km, amplitudes of 0.2 to 0.6 mm at 32 to 36 m/s
+CURVE_HUNTING = (0.15e-3, 0.65e-3)
+
+
+@pytest.fixture(scope="module")
+def table(published_table_path: Path) -> ContactTable:
+    return load_contact_table(published_table_path)
+
+
+@pytest.fixture(scope="module")
+def runs(table: ContactTable) -> dict[tuple[str, str], BenchmarkRun]:
+    """All methods on all cases: a minute and a half on an idle machine."""
+    return {(run.case, run.method): run for run in solver_benchmark(table)}
+
+
+def test_unknown_cases_methods_and_tables_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="T9"):
+        next(solver_benchmark(tmp_path / "table.dat", ["T9"]))
+    with pytest.raises(InputError, match="euler"):
+        next(solver_benchmark(tmp_path / "table.dat", ["T1"], ["euler"]))
+    with pytest.raises(InputError, match=r"table\.dat"):
+        next(solver_benchmark(tmp_path / "table.dat", ["T1"], ["nt1"]))
+
+
+def test_published_esdirk_jacobians_are_attempts() -> None:
+    """The decoding of the rotated table: one Jacobian for each attempted step, but for 0 to 2."""
+    for (_, method), row in PUBLISHED.items():
+        if method in ("nt1", "jkt"):
+            assert row is not None
+            assert 0 <= row.jacobians - row.accepted - row.rejected <= 2
+
+
+def test_the_first_case_starts_from_the_nominal_state(table: ContactTable) -> None:
+    case = decay(table)
+    assert np.count_nonzero(case.y0) == 1
+    assert case.y0[case.model.index("wheelset_ll.y")] == 1e-4
+    assert case.model.formulation == "dytsi"
+
+
+@pytest.mark.parametrize("method", ["nt1", "jkt"])
+def test_the_published_rules_take_the_published_steps(table: ContactTable, method: str) -> None:
+    """T1: accepted and rejected steps, evaluations and Jacobians, none of which is tuned."""
+    run = run_case(decay(table), method)
+    theirs = PUBLISHED["T1", method]
+    assert run.success
+    assert theirs is not None
+    assert run.counters["accepted"] == pytest.approx(theirs.accepted, rel=COUNTS)
+    assert run.counters["rejected"] == pytest.approx(theirs.rejected, rel=COUNTS)
+    assert run.counters["rhs"] == pytest.approx(theirs.rhs, rel=COUNTS)
+    assert run.counters["jacobians"] == pytest.approx(theirs.jacobians, rel=COUNTS)
+    assert run.counters["newton_failures"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("case", CASES)
+def test_every_method_finishes_every_case(runs: dict[tuple[str, str], BenchmarkRun], case: str, method: str) -> None:
+    """The published extrapolation failed T1 and T3."""
+    assert runs[case, method].success, runs[case, method].message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_hunting_is_not_damped_away(runs: dict[tuple[str, str], BenchmarkRun], method: str) -> None:
+    assert runs["T2", method].amplitude_m == pytest.approx(HUNTING_60_MPS, abs=0.1e-3)
+    low, high = CURVE_HUNTING
+    assert all(low < amplitude < high for amplitude in runs["T5", method].amplitude_m)
+    assert runs["T5", method].amplitude_m == pytest.approx(runs["T5", "bsimp"].amplitude_m, rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("case", "allowed"), [("T1", 10), ("T2", 100), ("T3", 10), ("T4", 10), ("T5", 10)])
+def test_states_agree_with_a_tight_run(
+    runs: dict[tuple[str, str], BenchmarkRun], case: str, method: str, allowed: float
+) -> None:
+    """Within a few times the tolerance of a step, 1e-8 (and 1e-6 of up to 1e-2 m for the GSL methods).
+
+    T2 after 1 s, where its own sensitivity makes 1.1e-7 m of a kick of 1e-8 m; at its end no two runs can agree (see
+    `BenchmarkCase`).
+    """
+    assert runs[case, method].error < allowed * EPS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["nt1", "jkt"])
+def test_steps_on_the_limit_cycles(runs: dict[tuple[str, str], BenchmarkRun], method: str) -> None:
+    """Where on the cycle the original began is not printed: T5 agrees nevertheless; of T2 the accepted steps do."""
+    for case, names in (("T5", ("accepted", "rejected", "jacobians")), ("T2", ("accepted", "jacobians"))):
+        theirs = PUBLISHED[case, method]
+        for name in names:
+            assert runs[case, method].counters[name] == pytest.approx(getattr(theirs, name), rel=COUNTS)
+
+
+@pytest.mark.slow
+def test_the_fourth_case_follows_the_third(runs: dict[tuple[str, str], BenchmarkRun], table: ContactTable) -> None:
+    """Each method goes on from its own end; 10 s later all stand in the curve, and only few steps were needed."""
+    again = run_case(curve(table, runs["T3", "bdf"].y_end), "bdf")
+    assert np.array_equal(again.y_end, runs["T4", "bdf"].y_end)
+    wanted = displacements(transition(table).model)
+    for method in METHODS:
+        difference = np.abs(runs["T4", method].y_end - runs["T4", "bsimp"].y_end)[wanted]
+        assert difference.max() < 10 * EPS
+    for method in ("nt1", "jkt"):
+        assert runs["T4", method].counters["accepted"] < 0.05 * runs["T3", method].counters["accepted"]
+
+
+@pytest.mark.slow
+def test_frozen_track_explains_the_published_steps_of_the_transition(table: ContactTable) -> None:
+    """T3 stepped as the original did: radius and cant held within a step, first slope taken over from the step before.
+
+    Nt1 with the published controller, written out; Newton to the published tolerance. Table 6.1: 99916 + 599 steps,
+    against 12000 + 3278 of the same method on the true transition.
+    """
+    theirs = PUBLISHED["T3", "nt1"]
+    assert theirs is not None
+    case = transition(table)
+    model = curve(table, case.y0).model
+    arrays, n, duration = model.arrays, model.n, case.t_span[1]
+    curvature, cant = arrays.operation[slot.CURVATURE], arrays.operation[slot.CANT]
+    tableau = nt1()
+    eps = settings_of("nt1")["atol"]
+    identity = np.eye(n)
+
+    def f(y: np.ndarray) -> np.ndarray:
+        out = np.zeros(n)
+        assert vehicle_rhs(0.0, y, arrays, out) == 0
+        return out
+
+    t, h, before = 0.0, settings_of("nt1")["first_step"], 0.0
+    y, accepted, rejected = case.y0.copy(), 0, 0
+    arrays.operation[slot.CURVATURE] = arrays.operation[slot.CANT] = 0.0
+    k = np.zeros((4, n))
+    k[3] = f(y)
+    matrix = np.zeros((n, n))
+    while t < duration:
+        arrays.operation[slot.CURVATURE], arrays.operation[slot.CANT] = curvature * t / duration, cant * t / duration
+        k[0] = k[3]
+        while True:
+            vehicle_jacobian(0.0, y, arrays, matrix)
+            factors = scipy.linalg.lu_factor(identity - h * tableau.gamma * matrix, check_finite=False)
+            for i in range(1, 4):
+                base = y + h * (tableau.a[i, :i] @ k[:i])
+                stage = base + h * tableau.gamma * k[i - 1]
+                for _ in range(20):
+                    residual = base + h * tableau.gamma * f(stage) - stage
+                    delta = scipy.linalg.lu_solve(factors, residual, check_finite=False)
+                    stage += delta
+                    if np.linalg.norm(delta) <= 0.01 * eps:
+                        break
+                k[i] = f(stage)
+            error = max(float(np.linalg.norm(h * (tableau.error @ k))), 2.2e-16)
+            last, before = before, error
+            if error <= 1.2 * eps:
+                break
+            rejected += 1
+            h *= (eps / error) ** 0.2
+        y = y + h * (tableau.a[3] @ k)
+        t += h
+        accepted += 1
+        growth = (eps / error) ** 0.075 * ((last / error) ** 0.1 if last > 0.0 else 1.0)
+        h *= min(growth, 2.0)
+    assert accepted == pytest.approx(theirs.accepted, rel=0.02)
+    assert rejected == pytest.approx(theirs.rejected, rel=COUNTS)
