@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from .contact_table import load_contact_table as load_contact_table
     from .contact_table import save_contact_table as save_contact_table
     from .errors import InputError as InputError
+    from .irregularity import Irregularity as Irregularity
+    from .irregularity_defect import Defect as Defect
+    from .irregularity_defect import defects as defects
+    from .irregularity_file import load_irregularity as load_irregularity
+    from .irregularity_spectrum import realise as realise
     from .linear_stability import StabilityStudy as StabilityStudy
     from .linear_stability import stability as stability
     from .model import Model as Model
@@ -36,7 +41,9 @@ if TYPE_CHECKING:
 
 MODULE_OF_NAME = {
     "ContactTable": "contact_table",
+    "Defect": "irregularity_defect",
     "InputError": "errors",
+    "Irregularity": "irregularity",
     "Model": "model",
     "ModelError": "model",
     "Solution": "solver",
@@ -48,11 +55,14 @@ MODULE_OF_NAME = {
     "assemble": "model",
     "build_contact_table": "contact_build",
     "conical_table": "contact_table",
+    "defects": "irregularity_defect",
     "equivalent_conicity": "conicity",
     "load_contact_table": "contact_table",
+    "load_irregularity": "irregularity_file",
     "load_trajectory": "simulation",
     "load_vehicle": "vehicle",
     "read_contact_table": "contact_file",
+    "realise": "irregularity_spectrum",
     "save_contact_table": "contact_table",
     "simulate": "simulation",
     "simulate_ensemble": "simulation",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from railsweep.engine.irregularity_spectrum import LARGEST_SEED
 from railsweep.engine.parameter import (
     UNITS,
     Parameter,
@@ -30,6 +31,15 @@ from railsweep.kernels import record as slot
 Integers = NDArray[np.int64]
 
 FASTEST_MPS = 1000.0
+SCALE_LIMIT = 1e3
+# factors on the irregularities: on all channels together and on each
+SCALES = {
+    "irregularity.scale": slot.SCALE_ALL,
+    "irregularity.vertical_scale": slot.SCALE_VERTICAL,
+    "irregularity.lateral_scale": slot.SCALE_LATERAL,
+    "irregularity.cross_level_scale": slot.SCALE_CROSS_LEVEL,
+    "irregularity.gauge_scale": slot.SCALE_GAUGE,
+}
 
 # slot name of an element constant -> record slot
 CONSTANT_SLOTS = {
@@ -72,6 +82,7 @@ def model_parameters(
             most=bounds.get("most", math.inf),
             changes_track=name.startswith("track."),
             changes_preload=name == "gravity_mps2",
+            changes_irregularity=name == "irregularity.seed",
         )
 
     return [
@@ -83,6 +94,8 @@ def model_parameters(
         one("track.cant_rad", cant, least=-0.5, most=0.5),
         one("track.radius_m", curvature, curvature_of_radius),
         one("track.cant_mm", cant, angle_of_cant, least=-LARGEST_CANT_MM, most=LARGEST_CANT_MM),
+        one("irregularity.seed", first + slot.IRREGULARITY_SEED, least=0.0, most=float(LARGEST_SEED)),
+        *(one(name, first + position, least=-SCALE_LIMIT, most=SCALE_LIMIT) for name, position in SCALES.items()),
         *_body_parameters(vehicle, offsets["body"], physics=physics),
         *_link_parameters(vehicle, link_index, offsets),
     ]

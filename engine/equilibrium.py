@@ -48,7 +48,9 @@ def find_equilibrium(model: Model, guess: Array | None) -> Array:
 
 
 def _stationary(model: Model) -> Model:
-    """The model on the constant track at the end of a varying one (itself otherwise), with its own work space."""
+    """The model on the constant, perfect track at the end of a varying one, with its own work space."""
+    if model.irregularity is not None:
+        model = model.with_irregularity(None)
     copy = model.copy()
     if not model.track.varies:
         return copy

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from railsweep.engine.contact_choice import GEOMETRY, PREFIX, ContactChoice, find_contact
 from railsweep.engine.contact_table import ContactTable
 from railsweep.engine.errors import InputError, nearest, shown
+from railsweep.engine.irregularity import Irregularity
+from railsweep.engine.irregularity_file import load_irregularity
 from railsweep.engine.observation import Outputs, observe
 from railsweep.engine.packing import Layout, pack
 from railsweep.engine.parameter import Parameter, apply
@@ -58,6 +60,7 @@ def assemble(
     precession: str | None = None,
     creep_law: str | None = None,
     shear_modulus_pa: float | None = None,
+    irregularity: Irregularity | str | Path | None = None,
 ) -> Model:
     """Check everything, name every state and pack the arrays that the kernels read.
 
@@ -83,6 +86,9 @@ def assemble(
         Default: the vehicle's.
     shear_modulus_pa : float, optional
         Default: the vehicle's, else E/(2(1+nu)) for physics and E/(2(1-nu)) for dytsi (spec A1).
+    irregularity : Irregularity, str or Path, optional
+        Rough track: made by `realise`, `defects` or `load_irregularity`, or what the last one reads, such as
+        ``"erri-high,seed=3"``. Default: perfect track.
 
     Examples
     --------
@@ -126,7 +132,10 @@ def assemble(
     )
     model.layout.parameters["speed_mps"].check(speed_mps)
     model.find_preload()
-    return model
+    if irregularity is None:
+        return model
+    rough = irregularity if isinstance(irregularity, Irregularity) else load_irregularity(irregularity)
+    return model.with_irregularity(rough)
 
 
 @dataclass(slots=False, kw_only=True, eq=False)
@@ -143,6 +152,7 @@ class Model:
     formulation: str
     layout: Layout
     buffer: Array
+    irregularity: Irregularity | None = None
 
     @cached_property
     def arrays(self) -> VehicleArrays:
@@ -189,6 +199,15 @@ class Model:
         """The same model with its own work space."""
         return self._with(self.buffer.copy(), self.layout)
 
+    def with_irregularity(self, irregularity: Irregularity | None) -> Model:
+        """The same vehicle on another rough track (None: on a perfect one). Nothing is assembled again."""
+        model = self._with(self.buffer.copy(), self.layout.with_irregularity(irregularity))
+        model.irregularity = irregularity
+        seed = None if irregularity is None else irregularity.seed
+        model.arrays.operation[slot.IRREGULARITY_SEED] = 0.0 if seed is None else seed
+        model.arrays.rail[:] = 0.0
+        return model
+
     def _with(self, buffer: Array, layout: Layout, contact: ContactTable | None = None) -> Model:
         return Model(
             vehicle=self.vehicle,
@@ -198,6 +217,7 @@ class Model:
             formulation=self.formulation,
             layout=layout,
             buffer=buffer,
+            irregularity=self.irregularity,
         )
 
     def find_preload(self) -> None:
@@ -271,6 +291,8 @@ class Model:
             raise InputError("bind", f"{wanted} names a parameter twice", "different parameters")
         if self.track.varies and any(p.changes_track for p in found):
             raise InputError("bind", "track parameters of a varying track", "a constant track, or another Track")
+        if any(p.changes_irregularity for p in found) and (self.irregularity is None or self.irregularity.seed is None):
+            raise InputError("bind", "irregularity.seed of a track that is not random", 'irregularity="erri-high"')
         return Binder(model=self, parameters=found, geometry=places)
 
     def _is_geometry(self, name: str) -> bool:
@@ -316,6 +338,10 @@ class Binder:
         model = self.model._with(buffer, layout, contact)
         if any(p.changes_preload for p in self.parameters):
             model.find_preload()
+        if any(p.changes_irregularity for p in self.parameters):
+            assert model.irregularity is not None  # `bind` has seen to it
+            seed = int(model.arrays.operation[slot.IRREGULARITY_SEED])
+            model = model.with_irregularity(model.irregularity.with_seed(seed))
         return model
 
     @property

@@ -13,6 +13,7 @@ from railsweep.engine.contact_table import ContactTable, pack_contact
 from railsweep.engine.document import check_number
 from railsweep.engine.errors import InputError, nearest
 from railsweep.engine.interpolation import cubic_pieces
+from railsweep.engine.irregularity import Irregularity
 from railsweep.engine.parameter import (
     ParameterTable,
     angle_of_cant,
@@ -25,6 +26,7 @@ from railsweep.engine.vehicle.reader import CREEP_LAWS
 from railsweep.kernels import record as slot
 from railsweep.kernels.contact import POINT_WIDTH
 from railsweep.kernels.creep import FASTSIM, LINEAR, POLACH, SHEN_HEDRICK_ELKINS
+from railsweep.kernels.irregularity import CHANNELS, POWERS
 from railsweep.kernels.record import VehicleArrays
 
 Array = NDArray[np.float64]
@@ -40,6 +42,8 @@ MEMORIES = {
     "nishimura": (slot.NISHIMURA, ("reservoir",)),
     "berg": (slot.BERG, ("air", "air_dot", "friction")),
 }
+SMOOTH_GRID = np.zeros(slot.IRREGULARITY_GRID_WIDTH)
+SMOOTH = np.zeros((1, POWERS, CHANNELS))
 CREEP_NUMBERS = dict(zip(CREEP_LAWS, (LINEAR, SHEN_HEDRICK_ELKINS, POLACH, FASTSIM), strict=True))
 COORDINATES = {"y": slot.Y, "z": slot.Z, "roll": slot.ROLL, "pitch": slot.PITCH, "yaw": slot.YAW}
 
@@ -56,6 +60,8 @@ class Layout:
     table_grid: Array
     table: Array
     segment: Array
+    irregularity_grid: Array
+    irregularity: Array
     shapes: tuple[tuple[str, int, tuple[int, int] | tuple[int]], ...]  # name, offset, shape of every float record
     buffer: Array
     state_names: tuple[str, ...]
@@ -83,6 +89,8 @@ class Layout:
             self.table_grid,
             self.table,
             self.segment,
+            self.irregularity_grid,
+            self.irregularity,
             *views,
         )
 
@@ -117,6 +125,21 @@ class Layout:
         index = self.wheelset_index.copy()
         index[:, slot.LEFT_FIRST : slot.RIGHT_COUNT + 1] = ranges
         return replace(self, table_grid=grid, table=table, wheelset_index=index)
+
+    def with_irregularity(self, irregularity: Irregularity | None) -> Layout:
+        """The layout on another rough track, or on a smooth one."""
+        header = self.header.copy()
+        header[slot.IRREGULARITY] = int(irregularity is not None)
+        if irregularity is None:
+            return replace(self, header=header, irregularity_grid=SMOOTH_GRID, irregularity=SMOOTH)
+        wheelsets = self.wheelset_index[:, slot.WHEELSET_BODY]
+        grid = np.zeros(slot.IRREGULARITY_GRID_WIDTH)
+        grid[slot.IRREGULARITY_INV_STEP] = 1.0 / irregularity.step_m
+        grid[slot.IRREGULARITY_INTERVALS] = irregularity.coefficients.shape[0]
+        grid[slot.IRREGULARITY_PERIODIC] = float(irregularity.periodic)
+        grid[slot.IRREGULARITY_FADE] = irregularity.fade_m
+        grid[slot.IRREGULARITY_ORIGIN] = self.view(self.buffer).body[wheelsets, slot.ARC].max()
+        return replace(self, header=header, irregularity_grid=grid, irregularity=irregularity.coefficients)
 
     def set_rest(self, arrays: VehicleArrays) -> None:
         """Set the rest vector and sign of every link from the nominal positions of its two points."""
@@ -221,6 +244,8 @@ def pack(
         table_grid=grid,
         table=table,
         segment=laws.segments(),
+        irregularity_grid=SMOOTH_GRID,
+        irregularity=SMOOTH,
         shapes=tuple(shapes),
         buffer=np.zeros(total),
         state_names=tuple(states),
@@ -240,7 +265,16 @@ def pack(
         sign = 1.0 if physics else -1.0  # A1: the published program divides by 1 - nu
         modulus = settings.young_modulus_pa / (2.0 * (1.0 + sign * settings.poisson_ratio))
     check_number("shear_modulus_pa", modulus, above=0.0)
-    arrays.operation[:] = (speed_mps, mu, modulus, vehicle.gravity_mps2, track.curvature_1pm, track.cant_rad, 0.0)
+    arrays.operation[: slot.SCALE_ALL] = (
+        speed_mps,
+        mu,
+        modulus,
+        vehicle.gravity_mps2,
+        track.curvature_1pm,
+        track.cant_rad,
+        0.0,
+    )
+    arrays.operation[slot.SCALE_ALL : slot.IRREGULARITY_SEED] = 1.0
     arrays.track[:] = segments
     _fill_bodies(vehicle, contact, arrays, number_of, physics=physics)
     for k, (link, element) in enumerate(elements):

@@ -58,8 +58,9 @@ class Parameter:
         Exclusive lower bound.
     writes : tuple of (slot, conversion)
         Places in the float buffer.
-    changes_preload, changes_track, changes_geometry : bool
-        Must the static preload, the kind of track, or the rest vectors of the links be found again after a change?
+    changes_preload, changes_track, changes_geometry, changes_irregularity : bool
+        Must the static preload, the kind of track, the rest vectors of the links, or the realisation of a random track
+        be found again after a change?
     """
 
     name: str
@@ -71,6 +72,7 @@ class Parameter:
     changes_preload: bool = False
     changes_track: bool = False
     changes_geometry: bool = False
+    changes_irregularity: bool = False
 
     def check(self, value: float) -> float:
         """The value as a float, or an error that names the parameter."""
@@ -79,6 +81,8 @@ class Parameter:
             if math.isnan(number) or abs(number) < TIGHTEST_RADIUS_M:
                 raise InputError(self.name, f"is {value!r}", f"at least {TIGHTEST_RADIUS_M:g} m either way, or inf")
             return number
+        if self.changes_irregularity and number != int(number):
+            raise InputError(self.name, f"is {value!r}", "a whole number")
         if self.above < number <= self.most and number >= self.least and math.isfinite(number):
             return number
         return check_number(self.name, number, above=self.above, least=self.least, most=self.most)

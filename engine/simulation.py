@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +29,18 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 MAXIMUM_SAMPLES = 50_000_000  # numbers kept by one run
-WHEEL_CHANNELS = {"y_n": channel.CHANNEL_Y, "q_n": channel.CHANNEL_Q, "y_over_q": channel.CHANNEL_Y_OVER_Q}
+WHEEL_CHANNELS = {
+    "y_n": channel.CHANNEL_Y,
+    "q_n": channel.CHANNEL_Q,
+    "y_over_q": channel.CHANNEL_Y_OVER_Q,
+    "t_gamma_n": channel.CHANNEL_T_GAMMA,
+}
+RAIL_CHANNELS = {
+    "rail_y_m": slot.RAIL_Y,
+    "rail_z_m": slot.RAIL_Z,
+    "rail_roll_rad": slot.RAIL_ROLL,
+    "rail_gauge_m": slot.RAIL_GAUGE,
+}
 STATISTICS = ("min", "max", "mean", "rms", "amplitude", "frequency_hz")
 EXPLICIT = ("dopri5", "dop853", "rkf34")
 
@@ -162,13 +174,16 @@ def channel_code(model: Model, name: str) -> tuple[int, int]:
         number = model.layout.wheelset_names.index(wheelset)
         if rest == "sum_y_n":
             return channel.CHANNEL_SUM_Y, number
+        if rest in RAIL_CHANNELS:
+            return channel.CHANNEL_RAIL, slot.RAIL_WIDTH * number + RAIL_CHANNELS[rest]
         side, _, quantity = rest.partition(".")
         if side in ("left", "right") and quantity in WHEEL_CHANNELS:
             return WHEEL_CHANNELS[quantity], 2 * number + (side == "right")
     raise InputError(
         "observables",
         f"{name!r} is not a channel, {nearest(name, list(model.state_names))}",
-        "a state, <body>.<dof>_acc, <wheelset>.<side>.y_n, .q_n or .y_over_q, <wheelset>.sum_y_n",
+        "a state, <body>.<dof>_acc, <wheelset>.<side>.y_n, .q_n, .y_over_q or .t_gamma_n, <wheelset>.sum_y_n, "
+        ".rail_y_m, .rail_z_m, .rail_roll_rad or .rail_gauge_m",
     )
 
 
@@ -241,7 +256,8 @@ def simulate(
         Sampling interval; every accepted step when absent (5 ms when there are observables).
     observables : sequence of str
         Channels to watch: a state, ``<body>.<dof>_acc``, ``<wheelset>.<side>.y_n``, ``.q_n``, ``.y_over_q``,
-        ``<wheelset>.sum_y_n``.
+        ``.t_gamma_n`` (wear number), ``<wheelset>.sum_y_n``, and where the rails are under it on rough track:
+        ``<wheelset>.rail_y_m``, ``.rail_z_m``, ``.rail_roll_rad``, ``.rail_gauge_m``.
     window_s : float, optional
         Length of the end of the run over which they are watched; default: its second half.
     store : bool
@@ -333,14 +349,22 @@ def _options(
 
 
 def transition_times(model: Model, span: tuple[float, float]) -> Array:
-    """Times at which a body passes an end of a track segment: the right-hand side has a corner there."""
-    if not model.track.varies:
-        return np.zeros(0)
-    ends = model.arrays.track[:, slot.TRACK_FROM]
-    ends = np.append(ends, ends[-1] + model.arrays.track[-1, slot.TRACK_LENGTH])
-    local = model.layout.header[slot.LOCAL_FRAMES]
-    places = np.unique(model.arrays.body[:, slot.ARC]) if local else np.zeros(1)
-    times = np.unique((ends[:, None] - places[None, :]).ravel() / model.speed_mps)
+    """Times at which a body passes an end of a track segment, or a wheelset a defect of the rails.
+
+    The right-hand side has a corner at the former; a long step might not notice the latter.
+    """
+    times = np.zeros(0)
+    if model.track.varies:
+        ends = model.arrays.track[:, slot.TRACK_FROM]
+        ends = np.append(ends, ends[-1] + model.arrays.track[-1, slot.TRACK_LENGTH])
+        local = model.layout.header[slot.LOCAL_FRAMES]
+        places = np.unique(model.arrays.body[:, slot.ARC]) if local else np.zeros(1)
+        times = (ends[:, None] - places[None, :]).ravel() / model.speed_mps
+    if model.irregularity is not None and model.irregularity.marks_m:
+        places = model.arrays.body[model.layout.wheelset_index[:, slot.WHEELSET_BODY], slot.ARC]
+        marks = np.array(model.irregularity.marks_m) + model.layout.irregularity_grid[slot.IRREGULARITY_ORIGIN]
+        times = np.append(times, (marks[:, None] - places[None, :]).ravel() / model.speed_mps)
+    times = np.unique(times)
     inside: Array = times[(times > span[0]) & (times < span[1])]
     return inside
 
@@ -374,8 +398,14 @@ def _trajectory(model: Model, solution: Solution, sampling: _Sampling, method: s
             "speed_mps": model.speed_mps,
             "method": method,
             "rtol": rtol,
+            **_track_record(model),
         },
     )
+
+
+def _track_record(model: Model) -> dict[str, str]:
+    """How the irregularities were made, as text that any file format can keep."""
+    return {} if model.irregularity is None else {"irregularity": json.dumps(model.irregularity.provenance)}
 
 
 def channel_statistics(t: Array, values: Array) -> dict[str, float]:

@@ -14,6 +14,12 @@ Penetration, `physics`: the table also carries the path (lift z_g, roll phi_g) o
 rails. Seen from that path q = q_p + (z_g - z) cos(delta + phi_s) + (phi_g - phi_s) [a_w cos(delta) - r sin(delta)]
 (the arms turn with the wheelset, so the last bracket is in its own axes); with a path that obeys the touching
 constraint, dq/dy = sin(delta) at fixed z and roll follows, and the force and moment of N are -N dq/d(z, roll).
+
+Irregular track: all of this happens in the frame of the displaced rails (origin midway between them at top of rail,
+turned by the cross level), into which the motion is transformed and from which the force is turned back. Slip is that
+of wheel material over rails at rest: rails that move sideways along the way add none (a wheelset that follows them with
+y' = v d' and yaw = d' rolls freely), while on a rise the contact point moves ahead by r d' and the wheel's own turning
+takes v d' off its vertical velocity, so vertical rates count relative to the rail.
 """
 
 import math
@@ -38,6 +44,7 @@ from railsweep.kernels.record import (
     GRID_START,
     HALF_SPACING,
     HERTZ,
+    IRREGULARITY,
     LEFT_COUNT,
     LEFT_FIRST,
     LEVER,
@@ -50,11 +57,9 @@ from railsweep.kernels.record import (
     PLACE_CURVATURE_DOT,
     RADIUS,
     RAIL_GAUGE,
-    RAIL_GAUGE_DOT,
     RAIL_ROLL,
     RAIL_ROLL_DOT,
     RAIL_Y,
-    RAIL_Y_DOT,
     RAIL_Z,
     RAIL_Z_DOT,
     ROLL,
@@ -119,7 +124,7 @@ def contact_point(table, s, motion, run, m, report, row):
     fz, m_roll, m_pitch, m_yaw, status) about the wheelset centre. With row >= 0 the details are written to
     `report[row]`.
     """
-    y, y_dot, z, z_dot, roll, roll_dot, yaw, yaw_dot, gauge, gauge_dot, sin_roll, cos_roll = motion
+    y, y_dot, z, z_dot, roll, roll_dot, yaw, yaw_dot, gauge, rail_roll_dot, sin_roll, cos_roll = motion
     speed, inv_speed, omega, attack, bend, frame_spin = run
 
     # a wider gauge moves this rail away from the wheel by half of it
@@ -174,9 +179,8 @@ def contact_point(table, s, motion, run, m, report, row):
         speed + attack * y_dot + radius * (attack * roll_dot - omega) - s * lever * yaw_dot + s * bend * speed
     ) * inv_speed
     xi_y = (
-        (-speed * attack * (1.0 + s * bend) + roll * z_dot + y_dot + roll_dot * radius - 0.5 * s * gauge_dot)
-        * cos_angle
-        + s * (-roll * y_dot + z_dot + s * lever * roll_dot) * sin_angle
+        (-speed * attack * (1.0 + s * bend) + roll * z_dot + y_dot + roll_dot * radius) * cos_angle
+        + s * (-roll * y_dot + z_dot + s * lever * (roll_dot - rail_roll_dot)) * sin_angle
     ) * inv_speed
     xi_s = (-s * (omega - attack * roll_dot) * sin_angle + yaw_dot * cos_angle) * inv_speed - frame_spin * cos_angle
 
@@ -249,25 +253,37 @@ def contact_point(table, s, motion, run, m, report, row):
 def wheelset_contact(w, spin, m, report, row):
     """Sum of all contact forces and moments on wheelset `w`: (fx, fy, fz, m_roll, m_pitch, m_yaw, status).
 
-    With row >= 0 the contact points are reported to the rows of `report` from `row` on, left wheel first; with row < 0
-    any float matrix will do for `report`, it is not touched.
+    With row >= 0 the contact points are reported to the rows of `report` from `row` on, left wheel first, with forces
+    along the axes of the rails; with row < 0 any float matrix will do for `report`, it is not touched.
     """
     body = m.wheelset_index[w, WHEELSET_BODY]
-    rail = m.rail
-    roll = m.motion[body, ROLL] - rail[w, RAIL_ROLL]
-    yaw = m.motion[body, YAW]
+    y, z, roll = m.motion[body, Y], m.motion[body, Z], m.motion[body, ROLL]
+    y_dot, z_dot, yaw = m.motion[body, Y_DOT], m.motion[body, Z_DOT], m.motion[body, YAW]
+    gauge, rail_roll_dot, sin_cross, cos_cross = 0.0, 0.0, 0.0, 1.0
+    rough = m.header[IRREGULARITY] != 0
+    if rough:
+        rail = m.rail[w]
+        sin_cross, cos_cross = sine_cosine(rail[RAIL_ROLL])
+        radius = m.wheelset[w, ROLLING_RADIUS]
+        y -= rail[RAIL_Y]
+        z -= rail[RAIL_Z]
+        y, z = y * cos_cross + (radius + z) * sin_cross, z * cos_cross - y * sin_cross - radius * (1.0 - cos_cross)
+        y_dot, z_dot = y_dot * cos_cross + z_dot * sin_cross, z_dot * cos_cross - y_dot * sin_cross
+        z_dot -= rail[RAIL_Z_DOT]
+        roll -= rail[RAIL_ROLL]
+        gauge, rail_roll_dot = rail[RAIL_GAUGE], rail[RAIL_ROLL_DOT]
     sin_roll, cos_roll = sine_cosine(roll)
     motion = (
-        m.motion[body, Y] - rail[w, RAIL_Y],
-        m.motion[body, Y_DOT] - rail[w, RAIL_Y_DOT],
-        m.motion[body, Z] - rail[w, RAIL_Z],
-        m.motion[body, Z_DOT] - rail[w, RAIL_Z_DOT],
+        y,
+        y_dot,
+        z,
+        z_dot,
         roll,
-        m.motion[body, ROLL_DOT] - rail[w, RAIL_ROLL_DOT],
+        m.motion[body, ROLL_DOT],
         yaw,
         m.motion[body, YAW_DOT],
-        rail[w, RAIL_GAUGE],
-        rail[w, RAIL_GAUGE_DOT],
+        gauge,
+        rail_roll_dot,
         sin_roll,
         cos_roll,
     )
@@ -297,4 +313,7 @@ def wheelset_contact(w, spin, m, report, row):
             fx, fy, fz, mx, my, mz = fx + ax, fy + ay, fz + az, mx + bx, my + by, mz + bz
             if row >= 0:
                 row += 1
+    if rough:
+        fy, fz = fy * cos_cross - fz * sin_cross, fy * sin_cross + fz * cos_cross
+        my, mz = my * cos_cross - mz * sin_cross, my * sin_cross + mz * cos_cross
     return fx, fy, fz, mx, my, mz, OK

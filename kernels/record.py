@@ -29,14 +29,17 @@ LOCAL_FRAMES = 6  # 1: every body feels the curvature and cant of its own place 
 TRACK_KIND = 7
 FASTSIM_STRIPS = 8
 FASTSIM_CELLS = 9
-HEADER_WIDTH = 10
+IRREGULARITY = 10  # 1: the rails leave the smooth track (see irregularity.py)
+HEADER_WIDTH = 11
 
 PRECESSION_OFF, PRECESSION_PRINTED, PRECESSION_RIGHT = range(3)
 TRACK_STRAIGHT, TRACK_CONSTANT, TRACK_VARYING = range(3)
 
 # --- operation: numbers of the whole run ------------------------------------------------------------------------
 SPEED, FRICTION, SHEAR_MODULUS, GRAVITY, CURVATURE, CANT, START = range(7)
-OPERATION_WIDTH = 7
+# factors on the irregularities: on all channels and on each; the seed of the realisation is a label, no kernel reads it
+SCALE_ALL, SCALE_VERTICAL, SCALE_LATERAL, SCALE_CROSS_LEVEL, SCALE_GAUGE, IRREGULARITY_SEED = range(7, 13)
+OPERATION_WIDTH = 13
 
 # --- body -------------------------------------------------------------------------------------------------------
 # body_index: ten state numbers (-1: that coordinate is fixed at zero), then the wheelset number or -1
@@ -64,10 +67,10 @@ WHEELSET_INDEX_WIDTH = 6
 ROLLING_RADIUS, HALF_SPACING = range(2)
 WHEELSET_WIDTH = 2
 
-# rail: where the rails are under one wheelset relative to the smooth track, and the rates of that [m, rad, m/s, rad/s].
-# All zero on perfect track; irregularities enter here.
-RAIL_Y, RAIL_Y_DOT, RAIL_Z, RAIL_Z_DOT, RAIL_ROLL, RAIL_ROLL_DOT, RAIL_GAUGE, RAIL_GAUGE_DOT = range(8)
-RAIL_WIDTH = 8
+# rail: where the rails are under one wheelset relative to the smooth track [m, rad], and the rates that the contact
+# needs [m/s, rad/s]. All zero on perfect track. A rail is at rest, so its lateral place has no rate in any slip.
+RAIL_Y, RAIL_Z, RAIL_Z_DOT, RAIL_ROLL, RAIL_ROLL_DOT, RAIL_GAUGE = range(6)
+RAIL_WIDTH = 6
 
 # --- link -------------------------------------------------------------------------------------------------------
 (
@@ -149,6 +152,16 @@ TRACK_FROM, TRACK_LENGTH, TRACK_SHAPE, CURVATURE_0, CURVATURE_1, CANT_0, CANT_1 
 TRACK_WIDTH = 7
 SHAPE_CONSTANT, SHAPE_CLOTHOID, SHAPE_BLOSS, SHAPE_COSINE = range(4)
 
+# irregularity_grid; `origin` is the place on the track where the irregularities begin
+(
+    IRREGULARITY_INV_STEP,
+    IRREGULARITY_INTERVALS,
+    IRREGULARITY_PERIODIC,
+    IRREGULARITY_FADE,
+    IRREGULARITY_ORIGIN,
+) = range(5)
+IRREGULARITY_GRID_WIDTH = 5
+
 # place: curvature, cant and their rates in time at one body, filled at the start of every evaluation
 PLACE_CURVATURE, PLACE_CURVATURE_DOT, PLACE_CANT, PLACE_CANT_DOT, PLACE_CANT_DOT_DOT = range(5)
 PLACE_WIDTH = 5
@@ -165,6 +178,8 @@ class VehicleArrays(NamedTuple):
     table_grid: Any  # shared: not part of the buffer
     table: Any  # shared: (interval, power, column)
     segment: Any  # shared
+    irregularity_grid: Any  # shared
+    irregularity: Any  # shared: (interval, power, channel)
     operation: Any
     body: Any
     wheelset: Any

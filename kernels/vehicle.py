@@ -19,6 +19,7 @@ perturbation instead of pitch (J b' = contact pitch moment) and gyroscopic momen
 import math
 
 from railsweep.kernels.contact import wheelset_contact
+from railsweep.kernels.irregularity import place_rails
 from railsweep.kernels.jit import inline_jit, plain_jit
 from railsweep.kernels.link import link_mechanics, link_wrench
 from railsweep.kernels.record import (
@@ -77,7 +78,8 @@ from railsweep.kernels.track import track_at
 
 @inline_jit
 def place_bodies(t, m):
-    """Fill `m.place`: curvature and cant with rates at every body (at one common place without local frames)."""
+    """Fill `m.rail`, and `m.place`: curvature and cant with rates at every body (one place without local frames)."""
+    place_rails(t, m)
     bodies = m.body.shape[0]
     if m.header[TRACK_KIND] != TRACK_VARYING:
         curvature = m.operation[CURVATURE]

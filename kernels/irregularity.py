@@ -1,0 +1,115 @@
+"""Track irregularities under the wheelsets: quintic splines on one uniform grid, read at every wheelset's own place.
+
+Four channels describe where the rails are relative to the smooth track: `vertical` (mean of both rails, up), `lateral`
+(mean, to the left), `cross_level` (angle of the rail plane, left rail up) and `gauge` (widening). Every interval holds
+the six coefficients of all channels side by side (interval, power, channel), in the local variable 0 <= x < 1: one
+contiguous read. The spline is C4, so that the right-hand side stays smooth for integrators of high order.
+
+Place s = 0 is where the leading wheelset stands at t = 0. Before it the track is perfect; over the fade-in length the
+irregularities grow by the C4 step w(u) = u^5 (126 - 420 u + 540 u^2 - 315 u^3 + 70 u^4). Rates follow from the
+speed: d/dt = v d/ds.
+"""
+
+import math
+
+from railsweep.kernels.jit import inline_jit
+from railsweep.kernels.record import (
+    ARC,
+    IRREGULARITY,
+    IRREGULARITY_FADE,
+    IRREGULARITY_INTERVALS,
+    IRREGULARITY_INV_STEP,
+    IRREGULARITY_ORIGIN,
+    IRREGULARITY_PERIODIC,
+    RAIL_GAUGE,
+    RAIL_ROLL,
+    RAIL_ROLL_DOT,
+    RAIL_Y,
+    RAIL_Z,
+    RAIL_Z_DOT,
+    SCALE_ALL,
+    SCALE_CROSS_LEVEL,
+    SCALE_GAUGE,
+    SCALE_LATERAL,
+    SCALE_VERTICAL,
+    SPEED,
+    START,
+    WHEELSET_BODY,
+)
+
+VERTICAL, LATERAL, CROSS_LEVEL, GAUGE = range(4)
+CHANNELS = 4
+POWERS = 6
+
+
+@inline_jit
+def fade_in(s, length):
+    """Fade-in factor and its derivative [1/m] at place s [m]."""
+    if s >= length:
+        return 1.0, 0.0
+    if s <= 0.0:
+        return 0.0, 0.0
+    u = s / length
+    u4 = u * u * u * u
+    w = u4 * u * (126.0 + u * (-420.0 + u * (540.0 + u * (-315.0 + u * 70.0))))
+    rest = (1.0 - u) * (1.0 - u)
+    return w, 630.0 * u4 * rest * rest / length
+
+
+@inline_jit
+def place_rails(t, m):
+    """Fill `m.rail`: where the rails are under every wheelset at time t, and the rates that the contact needs.
+
+    Without irregularities the rails stay where assembly put them: at zero.
+    """
+    if m.header[IRREGULARITY] == 0:
+        return
+    grid = m.irregularity_grid
+    c = m.irregularity
+    speed = m.operation[SPEED]
+    scale = m.operation[SCALE_ALL]
+    s_vertical = scale * m.operation[SCALE_VERTICAL]
+    s_lateral = scale * m.operation[SCALE_LATERAL]
+    s_cross = scale * m.operation[SCALE_CROSS_LEVEL]
+    s_gauge = scale * m.operation[SCALE_GAUGE]
+    intervals = grid[IRREGULARITY_INTERVALS]
+    origin = m.operation[START] + speed * t - grid[IRREGULARITY_ORIGIN]
+    for w in range(m.wheelset.shape[0]):
+        s = origin + m.body[m.wheelset_index[w, WHEELSET_BODY], ARC]
+        x = s * grid[IRREGULARITY_INV_STEP]
+        if grid[IRREGULARITY_PERIODIC] == 1.0:
+            x -= intervals * math.floor(x / intervals)
+        rail = m.rail[w]
+        if not (s > 0.0 and x < intervals):
+            rail[RAIL_Y] = rail[RAIL_Z] = rail[RAIL_ROLL] = rail[RAIL_GAUGE] = 0.0
+            rail[RAIL_Z_DOT] = rail[RAIL_ROLL_DOT] = 0.0
+            continue
+        i = int(x)
+        x -= i
+        p = c[i]
+        z = p[4, VERTICAL] + x * p[5, VERTICAL]
+        y = p[4, LATERAL] + x * p[5, LATERAL]
+        roll = p[4, CROSS_LEVEL] + x * p[5, CROSS_LEVEL]
+        gauge = p[4, GAUGE] + x * p[5, GAUGE]
+        dz, d_roll = p[5, VERTICAL], p[5, CROSS_LEVEL]
+        for power in range(3, -1, -1):
+            # Horner's rule for a value and its derivative
+            dz = z + x * dz
+            d_roll = roll + x * d_roll
+            z = p[power, VERTICAL] + x * z
+            y = p[power, LATERAL] + x * y
+            roll = p[power, CROSS_LEVEL] + x * roll
+            gauge = p[power, GAUGE] + x * gauge
+        dz *= grid[IRREGULARITY_INV_STEP]
+        d_roll *= grid[IRREGULARITY_INV_STEP]
+        if s < grid[IRREGULARITY_FADE]:
+            w_fade, slope = fade_in(s, grid[IRREGULARITY_FADE])
+            dz = dz * w_fade + z * slope
+            d_roll = d_roll * w_fade + roll * slope
+            z, y, roll, gauge = z * w_fade, y * w_fade, roll * w_fade, gauge * w_fade
+        rail[RAIL_Y] = s_lateral * y
+        rail[RAIL_Z] = s_vertical * z
+        rail[RAIL_Z_DOT] = s_vertical * dz * speed
+        rail[RAIL_ROLL] = s_cross * roll
+        rail[RAIL_ROLL_DOT] = s_cross * d_roll * speed
+        rail[RAIL_GAUGE] = s_gauge * gauge
