@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-NEUTRAL = 1e-3  # distance from the unit circle within which a pair may be an undamped mode
+NEUTRAL = 5e-3  # distance from the unit circle within which a pair may be an undamped mode
 OUTSIDE = 1e-4  # a multiplier counts as unstable beyond 1 + this: what differences of a flow resolve
 NEUTRAL_DOFS = ("pitch", "z", "roll", "pitch_dot", "z_dot", "roll_dot")
 NEUTRAL_SHARE = 0.9
