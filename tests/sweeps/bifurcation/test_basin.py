@@ -84,9 +84,7 @@ def test_the_base_is_what_is_kicked():
 
 
 def test_result_does_not_depend_on_threads():
-    one, two = (
-        smallest_kick(family(bautin, 2), -0.1, [0.3, 0.4], 1.5, threads=n, settings=SETTINGS) for n in (1, 2)
-    )
+    one, two = (smallest_kick(family(bautin, 2), -0.1, [0.3, 0.4], 1.5, threads=n, settings=SETTINGS) for n in (1, 2))
     assert one == two
 
 
