@@ -168,8 +168,8 @@ def fixed_car_linear(table: ContactTable, rtol: float) -> list[Row]:
 def fixed_car_down(table: ContactTable, rtol: float) -> list[Row]:
     """V3 and V4: hunting at 114 m/s, and down from there.
 
-    Half steps at the end, as in the source: near its end this hunting is a chaotic transient that lives for some tens of
-    seconds, so that steps of 1 m/s and 10 s carry it down to 54 m/s or let it die at 56 m/s, as chance will have it.
+    Half steps at the end, as in the source: there hunting is a chaotic transient that lives for some tens of seconds,
+    so that steps of 1 m/s and 10 s carry it down to 54 m/s or let it die at 56 m/s, as chance will have it.
     """
     model = _fixed_car(table)
     speeds = (*steps_between(114.0, 62.0, 1.0), *steps_between(61.5, 50.0, 0.5))

@@ -52,7 +52,8 @@ class RampSettings:
         Amplitude of a wheelset's lateral displacement above which it hunts [m].
     quiet_m : float
         Leave a value early when the largest amplitude over a piece (a fifth of the dwell) is below this and fell to
-        `DECAY` or less from the piece before; 0 (default): never, so that the dwell is what it says.
+        `DECAY` or less from the piece before; 0 (default): never, so that the dwell is what it says. A small kick
+        first sheds its damped parts even where it will grow, so keep this an order below the kick.
     method, rtol, atol
         See `railsweep.engine.simulate`. The defaults reproduce amplitudes of hunting to 0.1 % of those at rtol 1e-7.
     """
