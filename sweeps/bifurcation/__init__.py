@@ -7,6 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .basin import Basin as Basin
+    from .basin import KickSettings as KickSettings
+    from .basin import smallest_kick as smallest_kick
     from .continuation import BranchPoint as BranchPoint
     from .continuation import continue_branch as continue_branch
     from .cycle import CyclePoint as CyclePoint
@@ -15,16 +18,31 @@ if TYPE_CHECKING:
     from .family import Family as Family
     from .family import family_of_model as family_of_model
     from .family import family_of_rhs as family_of_rhs
+    from .ramp import Branch as Branch
+    from .ramp import RampSettings as RampSettings
+    from .ramp import find_branches as find_branches
+    from .ramp import ramp_branch as ramp_branch
+    from .ramp import start_set as start_set
+    from .ramp import steps_between as steps_between
 
 MODULE_OF_NAME = {
+    "Basin": "basin",
+    "Branch": "ramp",
     "BranchPoint": "continuation",
     "CyclePoint": "cycle",
     "Family": "family",
+    "KickSettings": "basin",
+    "RampSettings": "ramp",
     "continue_branch": "continuation",
     "continue_cycle": "cycle",
     "family_of_model": "family",
     "family_of_rhs": "family",
+    "find_branches": "ramp",
     "find_cycle": "cycle",
+    "ramp_branch": "ramp",
+    "smallest_kick": "basin",
+    "start_set": "ramp",
+    "steps_between": "ramp",
 }
 
 __all__ = list(MODULE_OF_NAME)

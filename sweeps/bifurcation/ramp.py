@@ -410,10 +410,13 @@ def find_branches(
     **options: Any,
 ) -> BranchReport:
     """Ramp from every start (default: `start_set`), and sort what was found at each value into attractors."""
-    chosen = start_set(model) if starts is None else dict(starts)
-    follow = partial(ramp_branch, model, values, **options)
+    chosen: dict[str, Start] = dict(start_set(model)) if starts is None else dict(starts)
+
+    def follow(item: tuple[str, Start]) -> Branch:
+        return ramp_branch(model, values, item[1], name=item[0], **options)
+
     with ThreadPoolExecutor(max_workers=threads) as pool:
-        found = list(pool.map(lambda item: follow(item[1], name=item[0]), chosen.items()))
+        found = list(pool.map(follow, chosen.items()))
     branches = {branch.name: branch for branch in found}
     wheelsets = len(model.layout.wheelset_names)
     attractors: list[Attractor] = []
