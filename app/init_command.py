@@ -19,8 +19,9 @@ name = "cooperrider"             # a library vehicle ('railsweep vehicles') or a
 formulation = "physics"          # or "dytsi"
 # friction = 0.3                 # default: the vehicle's; also: precession, creep_law
 
-# [contact]
-# table = "contact.dat"          # RSGEO contact table beside this file; default: conical wheels
+# [contact]                      # default: the profiles the vehicle names, else conical wheels
+# profiles = "s1002/uic60@1:40,gauge=1438"   # wheel/rail@inclination; then contact.gauge_mm may be an axis
+# table = "contact.dat"          # instead: a contact table beside this file ('railsweep contact build')
 
 [track]                          # what the axes below do not vary
 cant_mm = 0.0                    # also: radius_m, hand, transition_m, transition

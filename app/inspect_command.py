@@ -57,7 +57,7 @@ def whole(name: str, text: str) -> int:
 
 def one_case(store: StudyStore, case: int) -> dict[str, Any]:
     """Everything known about one case."""
-    from railsweep.sweeps.evaluate import CaseStatus
+    from railsweep.sweeps.quantity import CaseStatus
 
     position = store.plan.position(case)
     block = store.plan.block_of(position)
@@ -108,7 +108,7 @@ def failures(store: StudyStore, most: int) -> list[dict[str, Any]]:
     """The first failed cases with their reasons; only blocks that have failures are read."""
     import numpy as np
 
-    from railsweep.sweeps.evaluate import GOOD, CaseStatus
+    from railsweep.sweeps.quantity import GOOD, CaseStatus
 
     found: list[dict[str, Any]] = []
     for entry in store.ledger.finished():

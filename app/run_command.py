@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import sys
@@ -201,7 +202,7 @@ def estimate(args: argparse.Namespace, study: Study, folder: Path, path: Path, c
     size = study.output.block_cases or cases_per_block(study.cases, cost, study.output.block_seconds, workers)
     plan = make_plan(study, size)
     bytes_per_case = sum(
-        v.length * {"uint8": 1, "string": 4}.get(v.dtype, 8) for v in (STATUS, REASON, *evaluator.variables)
+        math.prod(v.extra) * {"uint8": 1, "string": 4}.get(v.dtype, 8) for v in (STATUS, REASON, *evaluator.variables)
     )
     facts = {
         "study": study.name,

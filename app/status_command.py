@@ -63,7 +63,7 @@ def per_axis(store: StudyStore) -> dict[str, list[dict[str, Any]]]:
     """Done, failed and left along every axis; empty for a store too large to count on the fly."""
     import numpy as np
 
-    from railsweep.sweeps.evaluate import GOOD, PENDING
+    from railsweep.sweeps.quantity import GOOD, PENDING
 
     if store.plan.cases > MOST_CASES_PER_AXIS:
         return {}

@@ -89,7 +89,8 @@ def report_of(entry: dict[str, object], *, fresh: bool) -> BlockReport:
 def warm_up(evaluator: Evaluator) -> None:
     """Compute the first case once under the lock of the machine-code cache; later processes find the code there."""
     study = evaluator.study
-    purpose = f"{study.quantity} {study.solver.method} {study.track} {study.model} {len(study.contact)}"
+    contact = f"{len(study.contact)} {study.profiles}"
+    purpose = f"{study.quantity} {study.options} {study.solver.method} {study.track} {study.model} {contact}"
     with warm_lock(purpose) as first:
         if first:
             from railsweep.sweeps.plan import make_plan

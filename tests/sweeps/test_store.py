@@ -199,7 +199,7 @@ def test_a_store_that_is_none_is_refused(tmp_path: Path, store: StudyStore) -> N
     plan = store.own / "plan.json"
     facts = json.loads(plan.read_text())
     for wrong in (
-        {"format": 2},
+        {"format": 99},
         {"block_shape": [3, 3, 3]},
         {"variables": [{"name": "../../x", "unit": "", "title": ""}]},
     ):
