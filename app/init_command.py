@@ -63,6 +63,7 @@ step = 10.0
 [executor]                       # where it runs; never changes a result
 kind = "processes"               # serial, threads, processes, dask; mpi through: mpiexec -n N railsweep run ...
 workers = 2                      # 0: one per core
+recycle_blocks = 0               # processes: replace a worker after so many blocks; 0: never
 retries = 3                      # of a block whose worker was lost
 grace_s = 10.0                   # after Ctrl-C or SIGTERM, wait this long for running blocks
 # address = "tcp://host:8786"    # dask: a scheduler that runs already; tls = true, tls_ca, tls_cert, tls_key

@@ -123,7 +123,7 @@ def failures(store: StudyStore, most: int) -> list[dict[str, Any]]:
             values = store.plan.values(position)
             found.append(
                 {
-                    "case": int(np.ravel_multi_index(position, store.plan.shape)),
+                    "case": store.plan.number(position),
                     **dict(zip((a.name for a in store.plan.axes), values, strict=True)),
                     "status": CaseStatus(int(arrays["status"][tuple(place)])).name.lower(),
                     "reason": str(arrays["reason"][tuple(place)]),

@@ -90,6 +90,13 @@ class Plan:
             raise InputError("case", f"is {case}", f"0 to {self.cases - 1}")
         return tuple(int(k) for k in np.unravel_index(case, self.shape))
 
+    def number(self, position: tuple[int, ...]) -> int:
+        """Number of a case by its position."""
+        found = 0
+        for p, n in zip(position, self.shape, strict=True):
+            found = found * n + p
+        return found
+
     def block_of(self, position: tuple[int, ...]) -> int:
         """The block that holds a case."""
         return int(np.ravel_multi_index([p // b for p, b in zip(position, self.block_shape, strict=True)], self.grid))

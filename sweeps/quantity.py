@@ -124,8 +124,8 @@ class Quantity(Protocol):
     def __call__(self, model: Model, seed: int) -> CaseResult:
         """Compute one case. `model` is bound to its values; any number of threads may call at a time.
 
-        ModelError (with its status) and InputError may be raised: they become results. Stop after
-        `study.solver.time_limit_s` seconds with the status TIME_LIMIT and no numbers.
+        ModelError (with its status) and InputError may be raised: they become results. After
+        `study.solver.time_limit_s` seconds give up and return `over_limit`.
         """
 
 
@@ -147,6 +147,11 @@ def refuse_axis(study: Study, parameter: str, why: str) -> None:
     for axis in study.axes:
         if axis.parameter == parameter:
             raise InputError(f"axis {axis.name}", f"varies {parameter}", why)
+
+
+def over_limit(seconds: float) -> CaseResult:
+    """A case that took too long. No numbers: how far it came within its time is not a property of the case."""
+    return CaseResult(status=int(Status.TIME_LIMIT), reason=f"longer than {seconds:g} s")
 
 
 def short(text: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from railsweep.engine.errors import InputError
 from railsweep.sweeps import provenance
-from railsweep.sweeps.block import task_of, warm_up
+from railsweep.sweeps.block import answers, task_of, warm_up
 from railsweep.sweeps.evaluate import Evaluator
 from railsweep.sweeps.lock import STALE_S, StoreLock
 from railsweep.sweeps.plan import cases_per_block, make_plan
@@ -90,14 +90,11 @@ def measured_cost(evaluator: Evaluator) -> float:
     warm_up(evaluator)
     plan = make_plan(evaluator.study, 1)
     probes = sorted({(2 * i + 1) * plan.cases // (2 * PROBES) for i in range(PROBES)})
-    values = plan.values(plan.position(probes[0]))
-    evaluator(values, plan.seed(values))  # loads machine code into this process
+    answers(evaluator, plan, probes[0])  # loads machine code into this process
     begin, count = time.perf_counter(), 0
     for case in probes:
-        values = plan.values(plan.position(case))
-        evaluator(values, plan.seed(values))
         count += 1
-        if time.perf_counter() - begin > PROBE_SECONDS:
+        if not answers(evaluator, plan, case) or time.perf_counter() - begin > PROBE_SECONDS:
             break
     return (time.perf_counter() - begin) / count
 

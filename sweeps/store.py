@@ -9,6 +9,10 @@
 
 Zarr has no synchroniser: two writers in one chunk lose data. Here a chunk belongs to one block and a block to one
 writer. A block counts when its ledger entry is there, which is written after its chunks are on the disk.
+
+Chunks are not sharded. A shard with several blocks would have several writers; one with a single block saves no file
+and costs time: an array of 1,024 cases takes 1.8 ms to write and 0.9 ms to read as one chunk, 7.3 and 4.8 ms as a shard
+of 8 inner chunks (zarr 3.1, processor time).
 """
 
 from __future__ import annotations
@@ -75,6 +79,11 @@ class StudyStore:
     def provenance_file(self) -> Path:
         """The provenance record."""
         return self.own / "provenance.json"
+
+    @property
+    def hung_folder(self) -> Path:
+        """Notes about cases that never answered (`watchdog`)."""
+        return self.own / "hung"
 
     @cached_property
     def group(self) -> zarr.Group:

@@ -116,10 +116,11 @@ class QueueChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorChoice:
-    """Where the study runs; never changes a result."""
+    """Where the study runs; never changes a result. `recycle_blocks`: blocks in the life of a worker (0: no end)."""
 
     kind: str = "processes"
     workers: int = 0
+    recycle_blocks: int = 0
     retries: int = 3
     grace_s: float = 10.0
     address: str = ""
@@ -565,6 +566,7 @@ def _executor(section: Section) -> ExecutorChoice:
     choice = ExecutorChoice(
         kind=section.text("kind", "processes", choices=EXECUTORS),
         workers=whole(section, "workers", 0, most=MOST_WORKERS),
+        recycle_blocks=whole(section, "recycle_blocks", 0),
         retries=whole(section, "retries", 3, most=100),
         grace_s=section.number("grace_s", 10.0, least=0.0, most=3600.0),
         address=address,

@@ -9,7 +9,7 @@ import numpy as np
 from railsweep.engine.document import Section
 from railsweep.engine.simulation import channel_code, simulate, state_unit
 from railsweep.kernels.status import Status
-from railsweep.sweeps.quantity import CaseResult, ReadFile, Variable, no_options, short
+from railsweep.sweeps.quantity import CaseResult, ReadFile, Variable, no_options, over_limit, short
 
 if TYPE_CHECKING:
     from railsweep.engine.model import Model
@@ -76,8 +76,7 @@ class TimeHistory:
         if wheels:
             numbers["y_over_q_max"] = float(np.fmax.reduce([run.statistics[w]["max"] for w in wheels]))
         if run.status == Status.TIME_LIMIT:
-            # How far a run came within its time is not a property of the case.
-            return CaseResult(status=int(run.status), reason=f"longer than {solver.time_limit_s:g} s")
+            return over_limit(solver.time_limit_s)
         return CaseResult(status=int(run.status), reason="" if run.success else short(run.message), numbers=numbers)
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 
 from railsweep.engine.document import Section
@@ -71,4 +72,55 @@ values = [0.1, 0.2, 0.3, 0.4]
 kind = "serial"
 [output]
 block_cases = 3
+"""
+
+
+class Hang:
+    """Friction, except that one case never answers: compiled code in an endless loop, which no signal interrupts."""
+
+    @classmethod
+    def read_options(cls, section: Section, read_file: ReadFile) -> None:
+        """None."""
+
+    def __init__(self, study: Study, model: Model) -> None:
+        self.variables = (Variable(name="seen", unit="1", title="friction"),)
+
+    def __call__(self, model: Model, seed: int) -> CaseResult:
+        """Hang at 0.3."""
+        friction = model.parameters["contact.friction"]
+        if friction == 0.3:
+            endless(1.0)
+        return CaseResult(status=int(Status.OK), numbers={"seen": friction})
+
+
+@numba.njit(nogil=True)
+def endless(x: float) -> float:
+    """Turns until the process ends."""
+    while x > 0.0:
+        x = 2.0 - x if x < 1.5 else 1.0
+    return x
+
+
+HANG = """
+name = "hang"
+quantity = "hang"
+[vehicle]
+name = "cooperrider"
+[solver]
+time_limit_s = 0.2
+[[axis]]
+parameter = "contact.friction"
+name = "friction"
+values = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+[output]
+block_cases = 2
+"""
+
+# In a sitecustomize.py, so that every process of a run knows the quantity and is not patient for long.
+REGISTER = """
+import sys
+sys.path.append({folder!r})
+from railsweep.sweeps import quantity, watchdog
+quantity.QUANTITIES["hang"] = "sample_quantity:Hang"
+watchdog.SLACK_S = 1.0
 """
