@@ -70,7 +70,7 @@ grace_s = 10.0                   # after Ctrl-C or SIGTERM, wait this long for r
 # queue = {{ system = "slurm", jobs = 4, cores = 8, memory = "8GB", walltime = "01:00:00" }}
 
 [output]
-store = "{name}.zarr"
+store = "{name}.zarr"{pad}# or a URL, "s3://bucket/{name}.zarr": a local store is copied there as it grows
 block_cases = 0                  # cases per block; 0: as many as take block_seconds
 block_seconds = 2.0
 """
@@ -95,6 +95,6 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(str(path), "exists already", "a new file, or --force")
     if not path.parent.is_dir():
         raise InputError(str(path), "its folder does not exist", "a file in an existing folder")
-    path.write_text(SIMULATION.format(name=path.stem), encoding="utf-8")
+    path.write_text(SIMULATION.format(name=path.stem, pad=" " * max(1, 18 - len(path.stem))), encoding="utf-8")
     print(json.dumps({"file": str(path)}) if args.json else f"written: {path}\nto run it: railsweep run {path}")
     return 0

@@ -17,7 +17,7 @@ MOST_FAILURES = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of the verb."""
-    parser.add_argument("store", metavar="FOLDER.zarr", help="a store made by 'railsweep run'")
+    parser.add_argument("store", metavar="FOLDER.zarr|URL", help="a store made by 'railsweep run'")
     parser.add_argument("--case", metavar="N", help="show this case (0 is the first)")
     parser.add_argument("--failures", metavar="N", default=str(MOST_FAILURES), help="list at most N failed cases")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -25,10 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a store or a case of it."""
-    from railsweep.sweeps.store import open_store
+    from railsweep.sweeps.remote import open_anywhere
     from railsweep.sweeps.study import plain
 
-    store = open_store(args.store)
+    store = open_anywhere(args.store)
     facts = plain(one_case(store, whole("--case", args.case)) if args.case is not None else overview(store, args))
     if args.json:
         print(json.dumps(facts))

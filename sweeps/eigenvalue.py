@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from railsweep.engine.document import Section
-from railsweep.engine.linear_stability import NEUTRAL_RATIO
 from railsweep.kernels.status import Status
 from railsweep.sweeps.quantity import CaseResult, Dimension, ReadFile, Variable, no_options
 
@@ -27,7 +26,9 @@ class Eigenvalues:
         no_options(section)
 
     def __init__(self, study: Study, model: Model) -> None:
-        self.modes = study.observation.modes
+        from railsweep.engine.linear_stability import NEUTRAL_RATIO
+
+        self.modes, self.neutral_ratio = study.observation.modes, NEUTRAL_RATIO
         mode = (Dimension(name="mode", length=self.modes),)
         self.variables = (
             Variable(name="eigenvalue_real", unit="1/s", title="real parts, largest first", dimensions=mode),
@@ -48,7 +49,7 @@ class Eigenvalues:
         first = np.full(self.modes, np.nan + 0j)
         first[: min(self.modes, kept.size)] = kept[: self.modes]
         size = np.abs(kept)
-        damped = (np.abs(kept.real) > NEUTRAL_RATIO * size) & (size >= 1e-6)
+        damped = (np.abs(kept.real) > self.neutral_ratio * size) & (size >= 1e-6)
         running = damped & (kept.imag > 0.0) & (kept.imag < 2.0 * np.pi * LOWEST_CONTACT_HZ)
         numbers: dict[str, Any] = {
             "eigenvalue_real": first.real,

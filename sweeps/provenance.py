@@ -22,9 +22,10 @@ from railsweep.sweeps.study import Study, plain
 PACKAGES = ("railsweep", "numpy", "numba", "scipy", "zarr", "xarray")
 MOST_SESSIONS = 1000
 # Modules of this floor that keep, hand out and copy results. Whatever is not listed counts as deciding them.
-NO_NUMBERS = frozenset(
-    ("__init__", "block", "export", "ledger", "lock", "provenance", "repair", "session", "store", "task", "watchdog")
-)
+NO_NUMBERS = {
+    *("__init__", "block", "export", "ledger", "lock", "progress", "provenance", "remote"),
+    *("repair", "session", "store", "task", "watchdog"),
+}
 
 
 @cache

@@ -3,6 +3,8 @@
 A quantity turns one model into the numbers of one case. It joins by one line in `QUANTITIES`; if it has options of its
 own, they stand in the study file under its name, ``[critical_speed]``, and are part of the identity of the study.
 
+The module of a quantity imports the engine inside `__init__` and `__call__`: reading a study file loads no kernels.
+
 A case depends on its own values and its seed only, never on its neighbours, so that any order and any block size give
 the same bits. A quantity that follows something from place to place (a ramp, a branch) therefore does so within one
 case and returns arrays, along dimensions of its own (`Dimension`).

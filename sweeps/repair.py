@@ -137,9 +137,8 @@ def _blocks(store: StudyStore, damage: Damage, mend: bool) -> None:
         if mend:
             # The entry first: a block without an entry is pending, whatever its chunks hold.
             store.ledger.forget(block)
-            for variable in store.variables:
-                chunk = store.plan.coordinates(block)
-                store.chunk_file(variable, store.arrays[variable.name], chunk).unlink(missing_ok=True)
+            for file in store.chunk_files(block):
+                file.unlink(missing_ok=True)
 
 
 def repair(store: StudyStore) -> Damage:

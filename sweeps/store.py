@@ -34,7 +34,6 @@ import zarr
 
 from railsweep.engine.errors import InputError, shown
 from railsweep.sweeps import provenance
-from railsweep.sweeps.evaluate import Evaluator
 from railsweep.sweeps.ledger import Ledger, sync_folder, write_durably
 from railsweep.sweeps.lock import born
 from railsweep.sweeps.plan import Plan, make_plan
@@ -43,6 +42,8 @@ from railsweep.sweeps.study import Study, canonical, difference, parse_study, pl
 
 if TYPE_CHECKING:
     import xarray
+
+    from railsweep.sweeps.evaluate import Evaluator
 
 OWN = ".railsweep"
 FORMAT = 2
@@ -152,6 +153,11 @@ class StudyStore:
         """File of one chunk."""
         key = array.metadata.encode_chunk_key((*chunk, *(0 for _ in variable.dimensions)))
         return self.path / variable.name / str(key)
+
+    def chunk_files(self, block: int) -> list[Path]:
+        """Files of all chunks of a block, written or not."""
+        chunk = self.plan.coordinates(block)
+        return [self.chunk_file(v, self.arrays[v.name], chunk) for v in self.variables]
 
     def read(self, block: int) -> Arrays:
         """Arrays of a block as they stand in the store."""

@@ -34,6 +34,7 @@ STATISTICS = ("min", "max", "mean", "rms", "amplitude", "frequency_hz")
 METHODS = ("dopri5", "dop853", "rkf34", "nt1", "jkt", "esdirk54", "bdf", "bsimp", "seulex", "auto")
 QUEUES = ("slurm", "pbs", "lsf", "htcondor")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+URL = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9_./:-]*[A-Za-z0-9_-]\.zarr")
 INFINITE_PARAMETERS = ("track.radius_m", "track.radius")
 
 
@@ -133,9 +134,13 @@ class ExecutorChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputChoice:
-    """Where the store goes and how large its blocks are (0: by measured cost)."""
+    """Where the store goes and how large its blocks are (0: by measured cost).
+
+    `remote` is a URL to which the store is copied as it grows, or empty.
+    """
 
     store: str
+    remote: str = ""
     block_cases: int = 0
     block_seconds: float = 2.0
 
@@ -342,6 +347,23 @@ def inner_path(where: str, text: str) -> Path:
             where, f"is {shown(text)}", "a path inside the folder of the study: names joined by '/', no '..'"
         )
     return Path(*parts)
+
+
+def is_url(text: str) -> bool:
+    """Is the place of a store a URL, and not a path?"""
+    return "://" in text
+
+
+def check_url(where: str, text: str) -> str:
+    """The URL of a store: no user or password, no query, no chained protocols, for it is written into the store."""
+    if not URL.fullmatch(text) or ".." in text:
+        raise InputError(where, f"is {shown(text)}", "protocol://place/name.zarr without user, password or query")
+    return text
+
+
+def working_name(url: str) -> str:
+    """Name of the local store behind a URL."""
+    return url.rpartition("/")[2]
 
 
 def whole(section: Section, key: str, default: int, *, least: int = 0, most: int = 10**9) -> int:
@@ -601,12 +623,16 @@ def _queue(section: Section) -> QueueChoice:
 
 
 def _output(section: Section, name: str) -> OutputChoice:
-    store = section.text("store", f"{name}.zarr")
+    store, remote = section.text("store", f"{name}.zarr"), ""
+    if is_url(store):
+        remote = check_url(section.where("store"), store)
+        store = working_name(remote)
     inner_path(section.where("store"), store)
     if not store.endswith(".zarr"):
         raise InputError(section.where("store"), f"is {shown(store)}", "a name ending in .zarr")
     output = OutputChoice(
         store=store,
+        remote=remote,
         block_cases=whole(section, "block_cases", 0, most=10**6),
         block_seconds=section.number("block_seconds", 2.0, least=0.5, most=30.0),
     )

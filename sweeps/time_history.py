@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from railsweep.engine.document import Section
-from railsweep.engine.simulation import channel_code, simulate, state_unit
 from railsweep.kernels.status import Status
 from railsweep.sweeps.quantity import CaseResult, ReadFile, Variable, no_options, over_limit, short
 
@@ -25,6 +24,8 @@ class TimeHistory:
         no_options(section)
 
     def __init__(self, study: Study, model: Model) -> None:
+        from railsweep.engine.simulation import channel_code, state_unit
+
         self.study = study
         observe, found = study.observation, []
         for channel in observe.channels:
@@ -46,6 +47,8 @@ class TimeHistory:
 
     def __call__(self, model: Model, seed: int) -> CaseResult:
         """Simulate one case."""
+        from railsweep.engine.simulation import simulate
+
         study, solver, observe = self.study, self.study.solver, self.study.observation
         start = dict(study.start)
         wheelsets = model.layout.wheelset_names
