@@ -36,6 +36,7 @@ VERBS = {
     "status": ("status_command", "how far a store is, also while it is computed"),
     "inspect": ("inspect_command", "what a store holds, failed cases, one case in full"),
     "repair": ("repair_command", "find damage in a store and queue the damaged blocks again"),
+    "plot": ("plot_command", "a picture of a store: a line over one axis, a map over two"),
     "export": ("export_command", "copy a store to HDF5, netCDF or CSV"),
     "submit": ("submit_command", "write a batch script for a study"),
     "simulate": ("simulate_command", "motion in time: one run, with statistics of chosen channels"),

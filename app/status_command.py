@@ -14,7 +14,7 @@ MOST_CASES_PER_AXIS = 2_000_000  # the status array is read for the totals per a
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of the verb."""
-    parser.add_argument("store", metavar="FOLDER.zarr", help="a store made by 'railsweep run'")
+    parser.add_argument("store", metavar="FOLDER.zarr|URL", help="a store made by 'railsweep run'")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -22,10 +22,10 @@ def run(args: argparse.Namespace) -> int:
     """Print the state of a store."""
     from railsweep.app.run_command import totals
     from railsweep.sweeps.lock import alive, read_holder
-    from railsweep.sweeps.session import progress_of
-    from railsweep.sweeps.store import open_store
+    from railsweep.sweeps.progress import progress_of
+    from railsweep.sweeps.remote import open_anywhere
 
-    store = open_store(args.store)
+    store = open_anywhere(args.store)
     progress = progress_of(store)
     holder = read_holder(store.own / "lock.json")
     living = None if holder is None else alive(holder)
@@ -63,7 +63,7 @@ def per_axis(store: StudyStore) -> dict[str, list[dict[str, Any]]]:
     """Done, failed and left along every axis; empty for a store too large to count on the fly."""
     import numpy as np
 
-    from railsweep.sweeps.evaluate import GOOD, PENDING
+    from railsweep.sweeps.quantity import GOOD, PENDING
 
     if store.plan.cases > MOST_CASES_PER_AXIS:
         return {}

@@ -15,6 +15,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+import sample_quantity
+import xarray
+from sample_quantity import HANG, REGISTER
 from sample_study import (
     COMMAND,
     SIMULATION,
@@ -267,6 +270,41 @@ def test_a_case_that_hangs_ends_with_the_time_limit(tmp_path: Path) -> None:
     with store.dataset() as dataset:
         assert (dataset.status == 8).all()
         assert (dataset.reason == "longer than 0.3 s").all()
+
+
+@pytest.mark.parametrize(
+    ("executor", "attempts"),
+    [
+        ("threads", 2),
+        ("processes", 1),
+        pytest.param("serial", 2, marks=pytest.mark.slow),
+        pytest.param("dask", 1, marks=pytest.mark.slow),
+        pytest.param(
+            "mpi",
+            2,
+            marks=[pytest.mark.slow, pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")],
+        ),
+    ],
+)
+def test_a_case_that_never_answers_is_passed_over(executor: str, attempts: int, tmp_path: Path) -> None:
+    """A worker is replaced within the run; a run that is one process ends as resumable, and goes on."""
+    (tmp_path / "sitecustomize.py").write_text(REGISTER.format(folder=str(Path(sample_quantity.__file__).parent)))
+    study, store = write_study(tmp_path, HANG), tmp_path / "hang.zarr"
+    words = [*COMMAND, "run", str(study), "--json"]
+    if executor == "mpi":
+        words = [str(MPIEXEC), "-n", "2", *words]
+    else:
+        words += ["--executor", executor, "--workers", "1"]
+    env = {**environment(), "PYTHONPATH": str(tmp_path)}
+    for attempt in range(attempts):
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=240, env=env)
+        assert "case 2 gives no answer" in done.stderr or attempt, done.stderr
+        assert done.returncode == (1 if attempt == attempts - 1 else RESUMABLE), done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["statuses"] == {"ok": 5, "time_limit": 1}
+    with xarray.open_zarr(store) as dataset:
+        assert dataset.status.values.tolist() == [0, 0, 8, 0, 0, 0]
+        assert str(dataset.reason.values[2]) == "longer than 0.2 s"
+        assert dataset.seen.values[[0, 1, 3, 4, 5]].tolist() == [0.1, 0.2, 0.4, 0.5, 0.6]
 
 
 def test_failed_cases_change_the_exit_code_and_are_listed(tmp_path: Path) -> None:

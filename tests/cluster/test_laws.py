@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,6 +92,18 @@ def test_a_worker_that_hangs_is_ended_and_replaced(tmp_path: Path) -> None:
         task = ToyTask(folder=str(tmp_path), hanging=(1,), block_limit_s=0.8)
         outcomes = list(executor.run(task, range(6), Stop()))
         assert split(outcomes) == ([0, 2, 3, 4, 5], [1])
+
+
+def test_workers_are_recycled_and_no_block_is_lost(tmp_path: Path) -> None:
+    executor = make_executor(ExecutorChoice(kind="processes", workers=2, recycle_blocks=3))
+    try:
+        outcomes = list(executor.run(ToyTask(folder=str(tmp_path)), range(14), Stop()))
+    finally:
+        executor.close()
+    assert split(outcomes) == (list(range(14)), [])
+    lives = Counter(o.pid for o in outcomes if isinstance(o, BlockReport))
+    assert max(lives.values()) == 3
+    assert len(lives) >= 5
 
 
 @pytest.mark.slow

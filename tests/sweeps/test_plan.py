@@ -1,5 +1,6 @@
 """Plans: blocks partition the cases, identities do not depend on blocks, ten million cases cost nothing."""
 
+import hashlib
 import math
 import time
 import tracemalloc
@@ -13,7 +14,7 @@ from sample_study import write_study
 
 from railsweep.sweeps import load_study, make_plan
 from railsweep.sweeps.plan import Plan, block_shape, cases_per_block
-from railsweep.sweeps.study import Axis
+from railsweep.sweeps.study import Axis, canonical
 
 SHAPES = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
 
@@ -54,6 +55,15 @@ def test_identity_and_seed_do_not_depend_on_blocks_or_place(tmp_path: Path) -> N
     wider = replace(study, axes=(replace(study.axes[0], values=(2000.0, *study.axes[0].values)), *study.axes[1:]))
     grown = make_plan(wider, 1)
     assert one.identity(one.values((0, 1, 2))) == grown.identity(grown.values((1, 1, 2)))
+
+
+@given(st.tuples(*[st.floats(allow_nan=False) for _ in range(3)]))
+def test_identity_is_the_hash_of_the_canonical_json_of_the_values(values: tuple[float, ...]) -> None:
+    plan = replace(
+        plan_of((2, 2, 2), 1), axes=tuple(Axis(parameter=p, name=p, values=(0.0, 1.0)) for p in ("b.x", "a", "b"))
+    )
+    own = canonical(dict(zip(plan.parameters, values, strict=True)))
+    assert plan.identity(values) == hashlib.sha256(f"{plan.base_digest}\n{own}".encode()).hexdigest()
 
 
 def test_zipped_axes_share_a_dimension(tmp_path: Path) -> None:
