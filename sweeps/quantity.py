@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # Name in study files -> where its class is.
 QUANTITIES = {
+    "bifurcation": "railsweep.sweeps.bifurcation.diagram_quantity:DiagramQuantity",
+    "critical_speed": "railsweep.sweeps.bifurcation.critical_quantity:CriticalSpeedQuantity",
     "simulation": "railsweep.sweeps.time_history:TimeHistory",
     "spectrum": "railsweep.sweeps.eigenvalue:Eigenvalues",
 }

@@ -221,12 +221,20 @@ class CycleProblem:
 
 
 def find_cycle(
-    family: Family, value: float, start: Array, period_s: float, *, segments: int = 1, threads: int = 1, **options: float
+    family: Family,
+    value: float,
+    start: Array,
+    period_s: float,
+    *,
+    segments: int = 1,
+    threads: int = 1,
+    tolerance: float = 1e-8,
+    **options: float,
 ) -> CyclePoint:
     """The limit cycle near a state and a period; raises NoSolution."""
     problem = CycleProblem(family, segments=segments, threads=threads, **options)
     z = problem.pack(np.asarray(start, dtype=np.float64), period_s, value)
-    settings = Settings()
+    settings = Settings(tolerance=tolerance)
     for _ in range(3):
         # A start off the cycle has a grid and scales of its own: renew them where Newton ended.
         problem.renew(z, value)
