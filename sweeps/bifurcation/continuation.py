@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from railsweep.engine.errors import InputError
 from railsweep.engine.flow import FlowError
 from railsweep.engine.model import ModelError
 from railsweep.kernels.status import Status
@@ -26,6 +27,7 @@ from railsweep.kernels.status import Status
 Array = NDArray[np.float64]
 
 SLOW = 0.7  # a correction that leaves more of the residual than this is slow
+SMALLEST_CUT = 1.0 / 64.0  # of a Newton step at a fixed parameter
 EASY = 7  # corrections after which a longer step is tried
 
 
@@ -119,42 +121,52 @@ class BranchEnd:
     status: Status = Status.OK
 
 
-def newton(
-    problem: ZeroProblem, z: Array, p: float, settings: Settings
-) -> tuple[Array, tuple[Array, Array], int]:
-    """Solve F(z, p) = 0 at a fixed parameter; returns z, the Jacobian there and the number of iterations.
-
-    Raises NoSolution. Directions in which F does not change (the phases of two independent bogies) are left alone: the
-    smallest step that solves the equations is taken.
-    """
-    matrix, _ = problem.jacobian(z, p)
-    residual = problem.residual(z, p)
-    size = np.abs(residual).max()
-    for iteration in range(1, settings.iterations * 3 + 1):
-        if size <= settings.tolerance:
-            return z, problem.jacobian(z, p), iteration - 1
-        scaled = matrix / problem.weights[None, :]
-        step = -np.linalg.lstsq(scaled, residual, rcond=1e-9)[0] / problem.weights
-        cut = 1.0
-        while True:
-            try:
-                trial = problem.residual(z + cut * step, p)
-                if np.abs(trial).max() < (1.0 - 0.1 * cut) * size:
-                    break
-            except (FlowError, ModelError):
-                pass
-            cut *= 0.5
-            if cut < 1.0 / 64.0:
-                raise NoSolution(f"Newton stalls at residual {size:.2g}")
-        z = z + cut * step
-        before, residual, size = size, trial, np.abs(trial).max()
-        if size > 0.1 * before and size > settings.tolerance:
-            matrix, _ = problem.jacobian(z, p)
-    raise NoSolution(f"Newton does not converge: residual {size:.2g}")
-
-
 class NoSolution(RuntimeError):  # noqa: N818 - an outcome, not a mistake
     """Newton found nothing near the start."""
+
+
+# what an evaluation raises where the problem has none
+NO_VALUE = (FlowError, ModelError, InputError)
+
+
+def newton(problem: ZeroProblem, z: Array, p: float, settings: Settings) -> tuple[Array, int]:
+    """Solve F(z, p) = 0 at a fixed parameter; returns z and the number of iterations.
+
+    Raises NoSolution. Directions in which F does not change (the phases of two independent bogies) are left alone: the
+    smallest step that solves the equations is taken. A start that solves the equations costs no Jacobian; one Jacobian
+    serves, with Broyden's updates, as long as the residual falls.
+    """
+    residual = problem.residual(z, p)
+    size = float(np.abs(residual).max())
+    scaled: Array | None = None
+    fresh = False
+    for iteration in range(settings.iterations * 3 + 1):
+        if size <= settings.tolerance:
+            return z, iteration
+        if scaled is None:
+            scaled, fresh = problem.jacobian(z, p)[0] / problem.weights[None, :], True
+        step = -np.linalg.lstsq(scaled, residual, rcond=1e-9)[0]
+        cut, trial = 1.0, residual
+        while cut >= SMALLEST_CUT:
+            try:
+                trial = problem.residual(z + cut * step / problem.weights, p)
+                if np.abs(trial).max() < (1.0 - 0.1 * cut) * size:
+                    break
+            except NO_VALUE:
+                pass
+            cut *= 0.5
+        else:
+            if fresh:
+                raise NoSolution(f"Newton stalls at residual {size:.2g}")
+            scaled = None
+            continue
+        z = z + cut * step / problem.weights
+        scaled = scaled + np.outer(trial - residual - cut * (scaled @ step), step) / (cut * (step @ step))
+        before, residual, size = size, trial, float(np.abs(trial).max())
+        fresh = False
+        if size > SLOW * before:
+            scaled = None
+    raise NoSolution(f"Newton does not converge: residual {size:.2g}")
 
 
 def continue_branch(
@@ -166,7 +178,6 @@ def continue_branch(
     bounds: tuple[float, float] = (-np.inf, np.inf),
     settings: Settings | None = None,
     end: BranchEnd | None = None,
-    converged: bool = False,
 ) -> Iterator[BranchPoint]:
     """Follow the branch through (z, p), first towards rising (1) or falling (-1) parameter.
 
@@ -176,10 +187,8 @@ def continue_branch(
     settings = settings or Settings()
     end = end if end is not None else BranchEnd()
     problem.renew(z, p)
-    if not converged:
-        z, jacobian, count = newton(problem, z, p, settings)
-    else:
-        jacobian, count = problem.jacobian(z, p), 0
+    z, count = newton(problem, z, p, settings)
+    jacobian = problem.jacobian(z, p)
     tangent = _tangent(problem, jacobian, settings)
     if tangent[-1] * direction < 0.0:
         tangent = -tangent
@@ -307,11 +316,11 @@ def _fold(
             s = 0.5 * (a + b)
         try:
             middle, _ = _corrected(problem, low, jacobian, s, settings)
-        except (NoSolution, FlowError, ModelError):
+        except (NoSolution, *NO_VALUE):
             s = 0.5 * (a + b)
             try:
                 middle, _ = _corrected(problem, low, jacobian, s, settings)
-            except (NoSolution, FlowError, ModelError):
+            except (NoSolution, *NO_VALUE):
                 break
         f = float(middle.tangent[-1])
         # what is left to gain: the parameter is a parabola of s with slope f here and 0 at the fold
