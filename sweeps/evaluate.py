@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from railsweep.engine import InputError, ModelError, Track, assemble, load_contact_table, simulate
+from railsweep.engine.crossing import NEUTRAL_RATIO
 from railsweep.engine.document import parse_toml
-from railsweep.engine.linear_stability import NEUTRAL_RATIO, spectrum
+from railsweep.engine.linear_stability import spectrum
 from railsweep.engine.vehicle import parse_vehicle
 from railsweep.kernels.status import Status
 from railsweep.sweeps.study import Study

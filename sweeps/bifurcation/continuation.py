@@ -28,7 +28,9 @@ Array = NDArray[np.float64]
 
 SLOW = 0.7  # a correction that leaves more of the residual than this is slow
 SMALLEST_CUT = 1.0 / 64.0  # of a Newton step at a fixed parameter
-EASY = 7  # corrections after which a longer step is tried
+EASY = 7  # corrections with which the step stays as it is
+WANTED_ANGLE = 0.5  # between neighbouring tangents [rad]
+SHORTEST, LONGEST = 0.5, 1.7  # factors from step to step
 
 
 class ZeroProblem(Protocol):
@@ -67,6 +69,8 @@ class Settings:
         A fold is located until the parameter changes by less than this share of `parameter_scale`.
     iterations, fresh : int
         Most corrections of a point, and most Jacobians taken on the way to it.
+    patience : int
+        Failures of a point after which a Jacobian is taken on the way.
     turn : float
         Cosine between neighbouring tangents below which a step is repeated with half the length.
     """
@@ -79,7 +83,8 @@ class Settings:
     fold_tolerance: float = 1e-5
     iterations: int = 14
     fresh: int = 1
-    turn: float = 0.8
+    patience: int = 2
+    turn: float = 0.2
     points: int = 200
 
 
@@ -195,21 +200,26 @@ def continue_branch(
     point = BranchPoint(z=z, parameter=p, tangent=tangent, arclength=0.0, iterations=count, jacobians=1)
     point = replace(point, found=problem.monitor(z, p, jacobian[0]))
     yield point
-    step = settings.step
+    step, failures = settings.step, 0
     for _ in range(settings.points - 1):
         result = None
-        failure = ""
         while result is None:
             try:
-                result = _corrected(problem, point, jacobian, step, settings)
-                if float(result[0].tangent @ point.tangent) < settings.turn and step > settings.smallest * 4.0:
+                # A Jacobian at a failing iterate is dear and seldom helps; across a kink no shorter step does either.
+                fresh = settings.fresh if failures > settings.patience else 0
+                result = corrected(problem, point, jacobian, step, settings, fresh)
+                failure = ""
+                if float(result[0].tangent @ point.tangent) < settings.turn and step > 4.0 * settings.smallest:
                     result, failure = None, "the branch turns too sharply"
             except NoSolution as none:
                 failure = str(none)
+            except InputError as refused:
+                failure = str(refused)
             except (FlowError, ModelError) as stopped:
                 failure, end.status = str(stopped), stopped.status
             if result is None:
                 step *= 0.5
+                failures += 1
                 if step < settings.smallest:
                     end.reason = f"no further point: {failure}"
                     return
@@ -223,15 +233,22 @@ def continue_branch(
         if not bounds[0] <= after.parameter <= bounds[1]:
             end.reason = f"the parameter left {bounds[0]:g} to {bounds[1]:g}"
             return
-        point, jacobian = after, new_jacobian
-        if after.jacobians == 1 and after.iterations <= EASY:
-            step = min(settings.largest, 1.6 * step)
-        elif after.jacobians > 1:
-            step *= 0.6
+        step = min(settings.largest, step * _stretch(point, after, failures))
+        point, jacobian, failures = after, new_jacobian, 0
     end.reason = f"{settings.points} points"
 
 
-def _lengths(problem: ZeroProblem, settings: Settings) -> Array:
+def _stretch(point: BranchPoint, after: BranchPoint, failures: int) -> float:
+    """Factor for the next step: how hard the correction was, and how much the branch turned."""
+    angle = float(np.arccos(np.clip(after.tangent @ point.tangent, -1.0, 1.0)))
+    turn = WANTED_ANGLE / max(angle, 1e-3)
+    work = 2.0 - after.iterations / EASY  # 2 for none, 1 for EASY, 0 for twice as many
+    if failures:
+        work = min(work, 1.0)
+    return min(max(min(turn, work), SHORTEST), LONGEST)
+
+
+def scaled_lengths(problem: ZeroProblem, settings: Settings) -> Array:
     return np.append(problem.weights, 1.0 / settings.parameter_scale)
 
 
@@ -243,21 +260,26 @@ def _bordered(jacobian: tuple[Array, Array], row: Array, lengths: Array) -> Arra
 
 def _tangent(problem: ZeroProblem, jacobian: tuple[Array, Array], settings: Settings) -> Array:
     """Unit null vector of the scaled (n, n + 1) Jacobian."""
-    matrix = np.column_stack(jacobian) / _lengths(problem, settings)[None, :]
+    matrix = np.column_stack(jacobian) / scaled_lengths(problem, settings)[None, :]
     # the last right singular vector; a QR of the transpose gives the same null space at less cost
     q, _ = np.linalg.qr(matrix.T, mode="complete")
     tangent: Array = q[:, -1]
     return tangent / np.linalg.norm(tangent)
 
 
-def _corrected(
-    problem: ZeroProblem, point: BranchPoint, jacobian: tuple[Array, Array], step: float, settings: Settings
+def corrected(
+    problem: ZeroProblem,
+    point: BranchPoint,
+    jacobian: tuple[Array, Array],
+    step: float,
+    settings: Settings,
+    most_fresh: int = 0,
 ) -> tuple[BranchPoint, tuple[Array, Array]]:
     """The point at a distance `step` along the tangent."""
-    lengths = _lengths(problem, settings)
+    lengths = scaled_lengths(problem, settings)
     guess = np.append(point.z, point.parameter) + step * point.tangent / lengths
     problem.renew(guess[:-1], float(guess[-1]))
-    lengths = _lengths(problem, settings)  # scales follow the branch
+    lengths = scaled_lengths(problem, settings)  # scales follow the branch
     row = point.tangent
     u, current = guess.copy(), jacobian
     matrix = _bordered(current, row, lengths)
@@ -285,7 +307,7 @@ def _corrected(
         slow = slow + 1 if size > SLOW * before else 0
         if size > 4.0 * before or slow == 3:
             # the borrowed Jacobian does not lead there: take it here, once
-            if fresh == settings.fresh or not np.isfinite(size):
+            if fresh == most_fresh or not np.isfinite(size):
                 raise NoSolution(f"Newton does not contract: residual {size:.2g}")
             matrix = _bordered(problem.jacobian(u[:-1], float(u[-1])), row, lengths)
             fresh, slow = fresh + 1, 0
@@ -315,11 +337,11 @@ def _fold(
         if attempt % 4 == 3 or not a < s < b:
             s = 0.5 * (a + b)
         try:
-            middle, _ = _corrected(problem, low, jacobian, s, settings)
+            middle, _ = corrected(problem, low, jacobian, s, settings, settings.fresh)
         except (NoSolution, *NO_VALUE):
             s = 0.5 * (a + b)
             try:
-                middle, _ = _corrected(problem, low, jacobian, s, settings)
+                middle, _ = corrected(problem, low, jacobian, s, settings, settings.fresh)
             except (NoSolution, *NO_VALUE):
                 break
         f = float(middle.tangent[-1])

@@ -76,7 +76,8 @@ class Family:
         """Derivative of `function` with respect to the parameter, by central differences."""
         step = PARAMETER_DIFFERENCE * max(abs(value), 1e-2)
         low, high = value - step, value + step
-        return (function(high) - function(low)) / (high - low)
+        slope: Array = (function(high) - function(low)) / (high - low)
+        return slope
 
     def run(self, y: Array, value: float, span: float, **options: Any) -> Solution:
         """Integrate with step control."""
