@@ -26,7 +26,7 @@ class Eigenvalues:
         no_options(section)
 
     def __init__(self, study: Study, model: Model) -> None:
-        from railsweep.engine.linear_stability import NEUTRAL_RATIO
+        from railsweep.engine.crossing import NEUTRAL_RATIO
 
         self.modes, self.neutral_ratio = study.observation.modes, NEUTRAL_RATIO
         mode = (Dimension(name="mode", length=self.modes),)

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from railsweep.engine.errors import InputError
 from railsweep.engine.flow import FlowError
 from railsweep.engine.model import ModelError
 from railsweep.kernels.status import Status
@@ -26,7 +27,10 @@ from railsweep.kernels.status import Status
 Array = NDArray[np.float64]
 
 SLOW = 0.7  # a correction that leaves more of the residual than this is slow
-EASY = 7  # corrections after which a longer step is tried
+SMALLEST_CUT = 1.0 / 64.0  # of a Newton step at a fixed parameter
+EASY = 7  # corrections with which the step stays as it is
+WANTED_ANGLE = 0.5  # between neighbouring tangents [rad]
+SHORTEST, LONGEST = 0.5, 1.7  # factors from step to step
 
 
 class ZeroProblem(Protocol):
@@ -65,6 +69,8 @@ class Settings:
         A fold is located until the parameter changes by less than this share of `parameter_scale`.
     iterations, fresh : int
         Most corrections of a point, and most Jacobians taken on the way to it.
+    patience : int
+        Failures of a point after which a Jacobian is taken on the way.
     turn : float
         Cosine between neighbouring tangents below which a step is repeated with half the length.
     """
@@ -77,7 +83,8 @@ class Settings:
     fold_tolerance: float = 1e-5
     iterations: int = 14
     fresh: int = 1
-    turn: float = 0.8
+    patience: int = 2
+    turn: float = 0.2
     points: int = 200
 
 
@@ -119,42 +126,52 @@ class BranchEnd:
     status: Status = Status.OK
 
 
-def newton(
-    problem: ZeroProblem, z: Array, p: float, settings: Settings
-) -> tuple[Array, tuple[Array, Array], int]:
-    """Solve F(z, p) = 0 at a fixed parameter; returns z, the Jacobian there and the number of iterations.
-
-    Raises NoSolution. Directions in which F does not change (the phases of two independent bogies) are left alone: the
-    smallest step that solves the equations is taken.
-    """
-    matrix, _ = problem.jacobian(z, p)
-    residual = problem.residual(z, p)
-    size = np.abs(residual).max()
-    for iteration in range(1, settings.iterations * 3 + 1):
-        if size <= settings.tolerance:
-            return z, problem.jacobian(z, p), iteration - 1
-        scaled = matrix / problem.weights[None, :]
-        step = -np.linalg.lstsq(scaled, residual, rcond=1e-9)[0] / problem.weights
-        cut = 1.0
-        while True:
-            try:
-                trial = problem.residual(z + cut * step, p)
-                if np.abs(trial).max() < (1.0 - 0.1 * cut) * size:
-                    break
-            except (FlowError, ModelError):
-                pass
-            cut *= 0.5
-            if cut < 1.0 / 64.0:
-                raise NoSolution(f"Newton stalls at residual {size:.2g}")
-        z = z + cut * step
-        before, residual, size = size, trial, np.abs(trial).max()
-        if size > 0.1 * before and size > settings.tolerance:
-            matrix, _ = problem.jacobian(z, p)
-    raise NoSolution(f"Newton does not converge: residual {size:.2g}")
-
-
 class NoSolution(RuntimeError):  # noqa: N818 - an outcome, not a mistake
     """Newton found nothing near the start."""
+
+
+# what an evaluation raises where the problem has none
+NO_VALUE = (FlowError, ModelError, InputError)
+
+
+def newton(problem: ZeroProblem, z: Array, p: float, settings: Settings) -> tuple[Array, int]:
+    """Solve F(z, p) = 0 at a fixed parameter; returns z and the number of iterations.
+
+    Raises NoSolution. Directions in which F does not change (the phases of two independent bogies) are left alone: the
+    smallest step that solves the equations is taken. A start that solves the equations costs no Jacobian; one Jacobian
+    serves, with Broyden's updates, as long as the residual falls.
+    """
+    residual = problem.residual(z, p)
+    size = float(np.abs(residual).max())
+    scaled: Array | None = None
+    fresh = False
+    for iteration in range(settings.iterations * 3 + 1):
+        if size <= settings.tolerance:
+            return z, iteration
+        if scaled is None:
+            scaled, fresh = problem.jacobian(z, p)[0] / problem.weights[None, :], True
+        step = -np.linalg.lstsq(scaled, residual, rcond=1e-9)[0]
+        cut, trial = 1.0, residual
+        while cut >= SMALLEST_CUT:
+            try:
+                trial = problem.residual(z + cut * step / problem.weights, p)
+                if np.abs(trial).max() < (1.0 - 0.1 * cut) * size:
+                    break
+            except NO_VALUE:
+                pass
+            cut *= 0.5
+        else:
+            if fresh:
+                raise NoSolution(f"Newton stalls at residual {size:.2g}")
+            scaled = None
+            continue
+        z = z + cut * step / problem.weights
+        scaled = scaled + np.outer(trial - residual - cut * (scaled @ step), step) / (cut * (step @ step))
+        before, residual, size = size, trial, float(np.abs(trial).max())
+        fresh = False
+        if size > SLOW * before:
+            scaled = None
+    raise NoSolution(f"Newton does not converge: residual {size:.2g}")
 
 
 def continue_branch(
@@ -166,7 +183,6 @@ def continue_branch(
     bounds: tuple[float, float] = (-np.inf, np.inf),
     settings: Settings | None = None,
     end: BranchEnd | None = None,
-    converged: bool = False,
 ) -> Iterator[BranchPoint]:
     """Follow the branch through (z, p), first towards rising (1) or falling (-1) parameter.
 
@@ -176,31 +192,34 @@ def continue_branch(
     settings = settings or Settings()
     end = end if end is not None else BranchEnd()
     problem.renew(z, p)
-    if not converged:
-        z, jacobian, count = newton(problem, z, p, settings)
-    else:
-        jacobian, count = problem.jacobian(z, p), 0
+    z, count = newton(problem, z, p, settings)
+    jacobian = problem.jacobian(z, p)
     tangent = _tangent(problem, jacobian, settings)
     if tangent[-1] * direction < 0.0:
         tangent = -tangent
     point = BranchPoint(z=z, parameter=p, tangent=tangent, arclength=0.0, iterations=count, jacobians=1)
     point = replace(point, found=problem.monitor(z, p, jacobian[0]))
     yield point
-    step = settings.step
+    step, failures = settings.step, 0
     for _ in range(settings.points - 1):
         result = None
-        failure = ""
         while result is None:
             try:
-                result = _corrected(problem, point, jacobian, step, settings)
-                if float(result[0].tangent @ point.tangent) < settings.turn and step > settings.smallest * 4.0:
+                # A Jacobian at a failing iterate is dear and seldom helps; across a kink no shorter step does either.
+                fresh = settings.fresh if failures > settings.patience else 0
+                result = corrected(problem, point, jacobian, step, settings, fresh)
+                failure = ""
+                if float(result[0].tangent @ point.tangent) < settings.turn and step > 4.0 * settings.smallest:
                     result, failure = None, "the branch turns too sharply"
             except NoSolution as none:
                 failure = str(none)
+            except InputError as refused:
+                failure = str(refused)
             except (FlowError, ModelError) as stopped:
                 failure, end.status = str(stopped), stopped.status
             if result is None:
                 step *= 0.5
+                failures += 1
                 if step < settings.smallest:
                     end.reason = f"no further point: {failure}"
                     return
@@ -214,15 +233,22 @@ def continue_branch(
         if not bounds[0] <= after.parameter <= bounds[1]:
             end.reason = f"the parameter left {bounds[0]:g} to {bounds[1]:g}"
             return
-        point, jacobian = after, new_jacobian
-        if after.jacobians == 1 and after.iterations <= EASY:
-            step = min(settings.largest, 1.6 * step)
-        elif after.jacobians > 1:
-            step *= 0.6
+        step = min(settings.largest, step * _stretch(point, after, failures))
+        point, jacobian, failures = after, new_jacobian, 0
     end.reason = f"{settings.points} points"
 
 
-def _lengths(problem: ZeroProblem, settings: Settings) -> Array:
+def _stretch(point: BranchPoint, after: BranchPoint, failures: int) -> float:
+    """Factor for the next step: how hard the correction was, and how much the branch turned."""
+    angle = float(np.arccos(np.clip(after.tangent @ point.tangent, -1.0, 1.0)))
+    turn = WANTED_ANGLE / max(angle, 1e-3)
+    work = 2.0 - after.iterations / EASY  # 2 for none, 1 for EASY, 0 for twice as many
+    if failures:
+        work = min(work, 1.0)
+    return min(max(min(turn, work), SHORTEST), LONGEST)
+
+
+def scaled_lengths(problem: ZeroProblem, settings: Settings) -> Array:
     return np.append(problem.weights, 1.0 / settings.parameter_scale)
 
 
@@ -234,21 +260,26 @@ def _bordered(jacobian: tuple[Array, Array], row: Array, lengths: Array) -> Arra
 
 def _tangent(problem: ZeroProblem, jacobian: tuple[Array, Array], settings: Settings) -> Array:
     """Unit null vector of the scaled (n, n + 1) Jacobian."""
-    matrix = np.column_stack(jacobian) / _lengths(problem, settings)[None, :]
+    matrix = np.column_stack(jacobian) / scaled_lengths(problem, settings)[None, :]
     # the last right singular vector; a QR of the transpose gives the same null space at less cost
     q, _ = np.linalg.qr(matrix.T, mode="complete")
     tangent: Array = q[:, -1]
     return tangent / np.linalg.norm(tangent)
 
 
-def _corrected(
-    problem: ZeroProblem, point: BranchPoint, jacobian: tuple[Array, Array], step: float, settings: Settings
+def corrected(
+    problem: ZeroProblem,
+    point: BranchPoint,
+    jacobian: tuple[Array, Array],
+    step: float,
+    settings: Settings,
+    most_fresh: int = 0,
 ) -> tuple[BranchPoint, tuple[Array, Array]]:
     """The point at a distance `step` along the tangent."""
-    lengths = _lengths(problem, settings)
+    lengths = scaled_lengths(problem, settings)
     guess = np.append(point.z, point.parameter) + step * point.tangent / lengths
     problem.renew(guess[:-1], float(guess[-1]))
-    lengths = _lengths(problem, settings)  # scales follow the branch
+    lengths = scaled_lengths(problem, settings)  # scales follow the branch
     row = point.tangent
     u, current = guess.copy(), jacobian
     matrix = _bordered(current, row, lengths)
@@ -276,7 +307,7 @@ def _corrected(
         slow = slow + 1 if size > SLOW * before else 0
         if size > 4.0 * before or slow == 3:
             # the borrowed Jacobian does not lead there: take it here, once
-            if fresh == settings.fresh or not np.isfinite(size):
+            if fresh == most_fresh or not np.isfinite(size):
                 raise NoSolution(f"Newton does not contract: residual {size:.2g}")
             matrix = _bordered(problem.jacobian(u[:-1], float(u[-1])), row, lengths)
             fresh, slow = fresh + 1, 0
@@ -306,12 +337,12 @@ def _fold(
         if attempt % 4 == 3 or not a < s < b:
             s = 0.5 * (a + b)
         try:
-            middle, _ = _corrected(problem, low, jacobian, s, settings)
-        except (NoSolution, FlowError, ModelError):
+            middle, _ = corrected(problem, low, jacobian, s, settings, settings.fresh)
+        except (NoSolution, *NO_VALUE):
             s = 0.5 * (a + b)
             try:
-                middle, _ = _corrected(problem, low, jacobian, s, settings)
-            except (NoSolution, FlowError, ModelError):
+                middle, _ = corrected(problem, low, jacobian, s, settings, settings.fresh)
+            except (NoSolution, *NO_VALUE):
                 break
         f = float(middle.tangent[-1])
         # what is left to gain: the parameter is a parabola of s with slope f here and 0 at the fold

@@ -23,6 +23,7 @@ from railsweep.kernels.vehicle import vehicle_rhs
 
 Array = NDArray[np.float64]
 
+PARAMETER_DIFFERENCE = 1e-6  # of a parameter's value
 SMALLEST_SCALE = 0.1  # of the largest motion among states of the same unit
 
 
@@ -70,6 +71,13 @@ class Family:
         if status:
             raise ModelError(Status(status), f"no right-hand side at {self.name} = {value:g}")
         return out
+
+    def difference(self, function: Callable[[float], Array], value: float) -> Array:
+        """Derivative of `function` with respect to the parameter, by central differences."""
+        step = PARAMETER_DIFFERENCE * max(abs(value), 1e-2)
+        low, high = value - step, value + step
+        slope: Array = (function(high) - function(low)) / (high - low)
+        return slope
 
     def run(self, y: Array, value: float, span: float, **options: Any) -> Solution:
         """Integrate with step control."""

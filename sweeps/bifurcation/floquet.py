@@ -67,20 +67,20 @@ def floquet(family: Family, monodromy: Array, slope: Array, scale: Array) -> Flo
     counted = [i for i in rest if i not in neutral]
     outside = [i for i in counted if abs(values[i]) > 1.0 + OUTSIDE]
     names = tuple(family.states[int(np.argmax(np.abs(vectors[:, i])))] for i in neutral)
-    kind = "stable"
-    if outside:
-        first = values[outside[0]]
-        if abs(first.imag) > 1e-6 * abs(first):
-            kind = "torus"
-        else:
-            kind = "saddle" if first.real > 0.0 else "period doubling"
     return Floquet(
         multipliers=values[neutral + counted].astype(np.complex128),
         trivial=complex(values[trivial]),
         neutral=names,
         unstable=len(outside),
-        kind=kind,
+        kind=_kind(values[outside[0]]) if outside else "stable",
     )
+
+
+def _kind(value: complex) -> str:
+    """How a cycle loses its stability by a multiplier outside the unit circle."""
+    if abs(value.imag) > 1e-6 * abs(value):
+        return "torus"
+    return "saddle" if value.real > 0.0 else "period doubling"
 
 
 def _is_neutral(family: Family, value: complex, vector: NDArray[np.complex128]) -> bool:
