@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sample_study import bits, computed, environment, write_study
+from sample_study import SIMULATION, bits, computed, environment, write_study
 from toy_task import ToyTask
 
 from railsweep.cluster import make_executor
 from railsweep.engine.errors import InputError
 from railsweep.sweeps import Executor, Stop, load_study, open_or_create, run_session
-from railsweep.sweeps.study import ExecutorChoice, QueueChoice
+from railsweep.sweeps.study import ExecutorChoice
 from railsweep.sweeps.task import BlockLost, BlockReport, Outcome
 
 slow = pytest.mark.slow
@@ -218,21 +218,61 @@ def test_blocks_lost_for_good_leave_the_others(tmp_path: Path, reference: Path) 
     assert bits(store.path) == bits(reference)
 
 
-@pytest.mark.parametrize("system", ["slurm", "pbs", "lsf", "htcondor"])
-def test_job_scripts_of_the_batch_systems(system: str) -> None:
+QUEUE = 'queue = {{ system = "{system}", jobs = 3, cores = 2, memory = "4GB", walltime = "1-02:00:30", {more} }}'
+DIRECTIVES = {
+    "slurm": ["#SBATCH -p short", "#SBATCH -A rail", "#SBATCH --cpus-per-task=2", "#SBATCH --mem=4G", "-t 1-02:00:30"],
+    "pbs": ["#PBS -q short", "#PBS -A rail", "select=1:ncpus=2:mem=3815MB", "#PBS -l walltime=26:00:30"],
+    "lsf": ["#BSUB -q short", '#BSUB -P "rail"', "#BSUB -n 2", "#BSUB -M 4000000", "#BSUB -W 26:01\n"],
+    "htcondor": ["MY.DaskWorkerCores = 2", "MY.DaskWorkerMemory = 4000000000"],
+}
+
+
+@pytest.mark.parametrize("system", DIRECTIVES)
+def test_a_study_file_becomes_a_job_of_the_batch_system(system: str, tmp_path: Path) -> None:
     pytest.importorskip("dask_jobqueue")
     from railsweep.cluster.dask import queue_cluster
 
-    choice = QueueChoice(
-        system=system, jobs=1, cores=2, memory="4GB", walltime="02:00:00", queue="short", account="rail"
-    )
+    queue = QUEUE.format(system=system, more='queue = "short", account = "rail"')
+    text = SIMULATION.replace('kind = "serial"', f'kind = "dask"\n{queue}')
+    choice = load_study(write_study(tmp_path, text)).executor.queue
+    assert choice is not None
+    assert choice.jobs == 3
     with queue_cluster(choice) as cluster:
         script = cluster.job_script()
-    assert "distributed" in script
-    if system != "htcondor":
-        assert "short" in script
-        assert "rail" in script
-        assert "--lifetime" in script
+    for line in DIRECTIVES[system]:
+        assert line in script
+    assert "distributed.cli.dask_worker tcp://" in script
+    assert "--nworkers 2" in script
+    # A worker leaves before the batch system kills it, in the middle of no block.
+    assert ("--lifetime 93390s" in script) == (system != "htcondor")
+
+
+def test_a_cluster_with_certificates_is_encrypted_and_keeps_strangers_out(tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    from distributed import Client
+    from distributed.security import Security
+
+    made = Security.temporary()
+    files = {"tls_ca": made.tls_ca_file, "tls_cert": made.tls_client_cert, "tls_key": made.tls_client_key}
+    for name, text in files.items():
+        (tmp_path / f"{name}.pem").write_text(str(text))
+    paths = {name: str(tmp_path / f"{name}.pem") for name in files}
+    executor = make_executor(ExecutorChoice(kind="dask", workers=1, tls=True, **paths))  # type: ignore[arg-type]
+    try:
+        client = executor.client  # type: ignore[attr-defined]
+        address = client.scheduler_info()["address"]
+        assert all(a.startswith("tls://127.0.0.1:") for a in [address, *client.scheduler_info()["workers"]])
+        assert split(list(executor.run(ToyTask(folder=str(tmp_path)), range(4), Stop()))) == ([0, 1, 2, 3], [])
+        # The same way in for a second driver, by address and certificates; none for others.
+        choice = ExecutorChoice(kind="dask", address=address, tls=True, **paths)  # type: ignore[arg-type]
+        second = make_executor(choice)
+        assert split(list(second.run(ToyTask(folder=str(tmp_path)), [9], Stop()))) == ([9], [])
+        second.close()
+        for stranger in (None, Security.temporary()):
+            with pytest.raises((OSError, TypeError, ValueError)):
+                Client(address, security=stranger, timeout="3s", set_as_default=False)
+    finally:
+        executor.close()
 
 
 def test_tls_files_that_are_missing_are_named() -> None:
