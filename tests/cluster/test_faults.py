@@ -196,7 +196,7 @@ def test_a_signal_to_an_mpi_job(tmp_path: Path) -> None:
 def test_two_drivers_and_a_status_from_another_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = write_study(tmp_path, ENDLESS)
     first = started("run", study)
-    wait_for_blocks(tmp_path / "sample.zarr", 1)
+    wait_for_blocks(tmp_path / "sample.zarr", 3)
     assert main(["run", str(study), "--executor", "serial"]) == 2
     assert "is being worked on by process" in capsys.readouterr().err
     assert main(["status", str(tmp_path / "sample.zarr"), "--json"]) == 0
@@ -208,9 +208,11 @@ def test_two_drivers_and_a_status_from_another_shell(tmp_path: Path, capsys: pyt
     psutil.wait_procs(family, timeout=60)  # a worker may finish its block before it goes
     assert status["driver"]["pid"] == first.pid
     assert status["driver"]["alive"] is True
+    assert status["seconds_left"] == pytest.approx(status["left"] / status["cases_per_s"])
     after = json.loads(command("status", tmp_path / "sample.zarr", "--json").stdout)  # loads no kernels: quick
     assert after["outcome"] == "pending"
     assert after["driver"]["alive"] is False
+    assert after["seconds_left"] is None
     assert after["done"] == 2 * len(ledger(tmp_path / "sample.zarr"))
     assert sum(row["done"] for row in after["axes"]["radius_m"]) == after["done"]
 
