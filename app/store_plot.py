@@ -55,7 +55,7 @@ class Slice:
     @property
     def pending(self) -> NDArray[np.bool_]:
         """Cases not computed yet."""
-        return self.status == PENDING
+        return np.asarray(self.status == PENDING)
 
     @property
     def failed(self) -> NDArray[np.bool_]:

@@ -111,7 +111,12 @@ def make_dask_executor(choice: ExecutorChoice, workers: int) -> DaskExecutor:
             require_encryption=True,
         )
     elif choice.tls:
-        security = Security.temporary()
+        try:
+            security = Security.temporary()
+        except ImportError as error:
+            raise InputError(
+                "executor.tls", f"without files needs another package: {error}", "tls_ca, tls_cert and tls_key"
+            ) from None
     # Workers come and go with walltimes and adaptive scaling; that must not count against a block.
     dask.config.set({"distributed.scheduler.allowed-failures": 10, "distributed.comm.timeouts.connect": CONNECT_S})
     if choice.address:
@@ -154,15 +159,30 @@ def queue_cluster(choice: QueueChoice, security: Any = None) -> Any:
     if choice.system == "htcondor":
         options["disk"] = choice.memory
     else:
-        options |= {"walltime": choice.walltime}
+        seconds = walltime_seconds(choice.walltime)
+        options["walltime"] = walltime_of(choice.system, choice.walltime)
         if choice.queue:
             options["queue"] = choice.queue
         if choice.account:
             options["project" if choice.system == "lsf" else "account"] = choice.account
-        seconds = walltime_seconds(choice.walltime)
         if seconds > 600:
             options["worker_extra_args"] = ["--lifetime", f"{seconds - 240}s", "--lifetime-stagger", "2m"]
     return getattr(dask_jobqueue, kinds[choice.system])(**options)
+
+
+def walltime_of(system: str, text: str) -> str:
+    """A walltime as a batch system writes it: PBS knows no days, LSF neither days nor seconds.
+
+    >>> walltime_of("pbs", "1-02:00:30"), walltime_of("lsf", "1-02:00:30")
+    ('26:00:30', '26:01')
+    """
+    seconds = walltime_seconds(text)
+    if system == "pbs":
+        return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    if system == "lsf":
+        minutes = -(-seconds // 60)
+        return f"{minutes // 60:02d}:{minutes % 60:02d}"
+    return text
 
 
 def walltime_seconds(text: str) -> int:

@@ -55,6 +55,23 @@ class Progress:
         return self.left / self.rate if self.computed else None
 
 
+def present_rate(store: StudyStore, since: float) -> float | None:
+    """Cases per second of the session that began at `since` [s, Unix]; None before its second block.
+
+    From the times of the ledger's files, so that it can be known in another shell.
+    """
+    ended = []
+    for entry in store.ledger.finished():
+        written = store.ledger.path(int(entry["block"])).stat().st_mtime
+        if written >= since:
+            ended.append((written, int(entry["cases"])))
+    if len(ended) < 2:
+        return None
+    ended.sort()
+    # The first block marks the beginning: start-up is behind it.
+    return sum(cases for _, cases in ended[1:]) / max(1e-9, ended[-1][0] - ended[0][0])
+
+
 def progress_of(store: StudyStore) -> Progress:
     """How far a store is, from its ledger alone; works while another process writes to it."""
     progress = Progress(cases=store.plan.cases, blocks=store.plan.blocks)

@@ -8,8 +8,9 @@ from typing import Any
 import fsspec
 import pytest
 import xarray
-from sample_study import SPECTRUM, bits, command, computed, ledger, write_study
+from sample_study import SPECTRUM, bits, computed, ledger, write_study
 
+from railsweep.app.cli import main
 from railsweep.cluster.serial import SerialExecutor
 from railsweep.engine.errors import InputError
 from railsweep.sweeps import StudyStore, load_study, open_or_create, open_store, run_session
@@ -113,7 +114,9 @@ def test_a_place_that_holds_something_else_is_refused(finished: StudyStore, url:
         remote.fetch(tmp_path / "copy.zarr")
 
 
-def test_the_command_line_publishes_goes_on_elsewhere_and_reads_a_url(tmp_path: Path) -> None:
+def test_the_command_line_publishes_goes_on_elsewhere_and_reads_a_url(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A run on one machine is cut off; another machine has only the URL."""
     url = f"file://{tmp_path}/bucket/modes.zarr"
     here, there = tmp_path / "here", tmp_path / "there"
@@ -126,16 +129,20 @@ def test_the_command_line_publishes_goes_on_elsewhere_and_reads_a_url(tmp_path: 
     store.ledger.forget(1)
     Remote(url).publish(store)
     shutil.rmtree(here)
-    status = json.loads(command("status", url, "--json").stdout)
+    assert main(["status", url, "--json"]) == 0
+    status = json.loads(capsys.readouterr().out)
     assert (status["outcome"], status["done"]) == ("pending", 5)
     here.mkdir()
     study_file = write_study(here, SPECTRUM)
-    done = command("run", study_file, "--store", url, "--json")
-    assert done.returncode == 0, done.stderr
-    facts = json.loads(done.stdout)
+    assert main(["run", str(study_file), "--store", url, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
     assert (facts["outcome"], facts["computed"], facts["remote"]) == ("finished", 1, url)
     assert Remote(url).published() == {0, 1, 2, 3}
     assert bits(open_store(here / "modes.zarr").path) == bits(open_anywhere(url).path)
+    monkeypatch.chdir(there)
+    assert main(["resume", url, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["computed"] == 0
+    assert bits(there / "modes.zarr") == bits(here / "modes.zarr")
 
 
 def test_urls_carry_no_secrets_and_no_tricks(tmp_path: Path) -> None:
