@@ -188,9 +188,18 @@ class Record:
         """Accelerations of the places of the floor."""
         return [self.acceleration(self.places.body, point) for point in self.places.floor]
 
-    def ride(self, direction: int) -> list[Array]:
-        """Accelerations of the floor between 0.4 and 10 Hz."""
-        return [band_pass(a[direction], self.rate_hz, *RIDE_BAND_HZ) for a in self.floor]
+    @cached_property
+    def ride(self) -> list[tuple[Array, Array]]:
+        """Lateral and vertical accelerations of the floor between 0.4 and 10 Hz."""
+        return [(self._ridden(y), self._ridden(z)) for _, y, z in self.floor]
+
+    def _ridden(self, values: Array) -> Array:
+        return band_pass(values, self.rate_hz, *RIDE_BAND_HZ)
+
+    @cached_property
+    def stability(self) -> float:
+        """Largest sliding rms of the sum of Y about its dominant frequency."""
+        return max(float(stability_rms(y, self.rate_hz, self.speed_mps).max()) for y in self.sum_y)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,10 +218,6 @@ def _worst_ratio(r: Record) -> float:
 
 def _weinstock(r: Record) -> float:
     return max(percentile(np.abs(left) + np.abs(right), UPPER) for left, right in r.y_over_q_2m)
-
-
-def _stability(r: Record) -> float:
-    return max(float(stability_rms(y, r.rate_hz, r.speed_mps).max()) for y in r.sum_y)
 
 
 def _hunting(r: Record) -> float:
@@ -270,11 +275,13 @@ FIGURES: dict[str, Figure] = {
     "q_quasi_static_n": _wheel("N", "median of Q", lambda r: _quasi_static(r.wheels("q_n"))),
     "y_quasi_static_n": _wheel("N", "median of Y", lambda r: _quasi_static(r.wheels("y_n"))),
     "y_over_q_quasi_static": _wheel("1", "median of Y/Q, 2 m", lambda r: _quasi_static(r.y_over_q_2m)),
-    "stability_sum_y_n": _wheel("N", "rms of the sum of Y about its dominant frequency, 100 m, largest", _stability),
+    "stability_sum_y_n": _wheel(
+        "N", "rms of the sum of Y about its dominant frequency, 100 m, largest", lambda r: r.stability
+    ),
     "stability_ratio": _wheel(
         "1",
         "the same over half the limit of the sum of Y",
-        lambda r: 2.0 * _stability(r) / sum_y_limit(r.static_load_n),
+        lambda r: 2.0 * r.stability / sum_y_limit(r.static_load_n),
     ),
     "hunting_frequency_hz": _wheel("Hz", "dominant frequency of the sum of Y", _hunting),
     "t_gamma_mean_n": Figure(
@@ -296,13 +303,17 @@ FIGURES: dict[str, Figure] = {
         function=lambda r: max(percentile(w, UPPER) for w in _wear(r)),
     ),
     "floor_y_acc_mps2": _floor(
-        "m/s^2", "lateral acceleration, 0.4-10 Hz, 99.85 %", lambda r: max(extreme(a, UPPER) for a in r.ride(1))
+        "m/s^2", "lateral acceleration, 0.4-10 Hz, 99.85 %", lambda r: max(extreme(y, UPPER) for y, _ in r.ride)
     ),
     "floor_z_acc_mps2": _floor(
-        "m/s^2", "vertical acceleration, 0.4-10 Hz, 99.85 %", lambda r: max(extreme(a, UPPER) for a in r.ride(2))
+        "m/s^2", "vertical acceleration, 0.4-10 Hz, 99.85 %", lambda r: max(extreme(z, UPPER) for _, z in r.ride)
     ),
-    "floor_y_rms_mps2": _floor("m/s^2", "lateral acceleration, 0.4-10 Hz, rms", lambda r: max(map(rms, r.ride(1)))),
-    "floor_z_rms_mps2": _floor("m/s^2", "vertical acceleration, 0.4-10 Hz, rms", lambda r: max(map(rms, r.ride(2)))),
+    "floor_y_rms_mps2": _floor(
+        "m/s^2", "lateral acceleration, 0.4-10 Hz, rms", lambda r: max(rms(y) for y, _ in r.ride)
+    ),
+    "floor_z_rms_mps2": _floor(
+        "m/s^2", "vertical acceleration, 0.4-10 Hz, rms", lambda r: max(rms(z) for _, z in r.ride)
+    ),
     "n_mv": _floor(
         "1", "mean comfort N_MV (EN 12299)", lambda r: max(mean_comfort(x, y, z, r.rate_hz) for x, y, z in r.floor)
     ),
@@ -333,14 +344,20 @@ def missing(record: Record, needs: str) -> list[str]:
     return [name for name in names if name not in record.channels]
 
 
-def record_of(run: Trajectory, model: Model, *, flange_angle_rad: float = FLANGE_ANGLE_RAD) -> Record:
-    """The window of a run as a record."""
+def record_of(
+    run: Trajectory, model: Model, *, window_s: float | None = None, flange_angle_rad: float = FLANGE_ANGLE_RAD
+) -> Record:
+    """The recorded window of a run, or only its last `window_s`, as a record."""
     arrays = model.arrays
+    first = 0
+    if window_s is not None:
+        check_number("window_s", window_s, above=0.0)
+        first = int(np.searchsorted(run.window_t, run.window_t[-1] - window_s - 1e-9)) if run.window_t.size else 0
     weight = float(arrays.body[:, slot.MASS].sum() * arrays.operation[slot.GRAVITY])
     return Record(
-        t=run.window_t,
+        t=run.window_t[first:],
         speed_mps=model.speed_mps,
-        channels=run.channels,
+        channels={name: values[first:] for name, values in run.channels.items()},
         places=places_of(model),
         static_load_n=weight / (2.0 * len(model.layout.wheelset_names)),
         friction=float(arrays.operation[slot.FRICTION]),
@@ -349,7 +366,11 @@ def record_of(run: Trajectory, model: Model, *, flange_angle_rad: float = FLANGE
 
 
 def assess(
-    run: Trajectory | Record, model: Model | None = None, figures: Sequence[str] | None = None
+    run: Trajectory | Record,
+    model: Model | None = None,
+    figures: Sequence[str] | None = None,
+    *,
+    window_s: float | None = None,
 ) -> dict[str, float]:
     """Figures of a run by name; their units and meanings stand in `FIGURES`.
 
@@ -361,13 +382,15 @@ def assess(
         The model of a trajectory.
     figures : sequence of str, optional
         Names to compute; default: all that the channels allow.
+    window_s : float, optional
+        Length of the end of a trajectory to look at; default: all that was recorded.
     """
     if isinstance(run, Record):
         record = run
     elif model is None:
         raise InputError("assess", "a trajectory without its model", "assess(run, model)")
     else:
-        record = record_of(run, model)
+        record = record_of(run, model, window_s=window_s)
     for name in figures or ():
         if name not in FIGURES:
             raise InputError("figures", f"{name!r} is no figure, {nearest(name, list(FIGURES))}", ", ".join(FIGURES))

@@ -7,6 +7,7 @@ from scipy.integrate import quad
 from scipy.stats import gamma, kstest
 
 from railsweep.engine import InputError, realise, solve
+from railsweep.engine.assessment_spectrum import welch
 from railsweep.engine.irregularity import CHANNELS
 from railsweep.engine.irregularity_spectrum import SPECTRA, Realisation, Spectrum, Tabulated, find_spectrum
 
@@ -83,6 +84,21 @@ def test_realisation_has_the_density_and_the_variance_of_its_spectrum(name, chan
             name="table", densities=((channel, Tabulated(points=points, frequency=frequency, sides=sides)),)
         )
         assert table.band_rms(channel, 3.0, 100.0) ** 2 == pytest.approx(target, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+def test_welch_estimate_lies_in_its_confidence_band(name):
+    track = realise(name, seed=21, length_m=50_000.0, amplitudes="gaussian")
+    values = track.at(track.step_m * np.arange(track.coefficients.shape[0]), fade=False)
+    for channel, column in CHANNELS.items():
+        psd = welch(values[:, column], 1.0 / track.step_m, 1000.0)
+        f = psd.frequency
+        inside = (f > 0.012) & (f < 0.33)
+        target = 2.0 * np.pi * published_density(name, channel, 2.0 * np.pi * f[inside])
+        low, high = psd.confidence(0.95)
+        covered = (psd.density[inside] * low <= target) & (target <= psd.density[inside] * high)
+        # 318 lines of which a third are independent under the Hann window
+        assert covered.mean() > 0.95 - 4.0 * np.sqrt(0.95 * 0.05 / 106)
 
 
 def test_realisations_are_reproducible_and_independent():
