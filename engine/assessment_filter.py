@@ -8,6 +8,7 @@ Fourier transform instead, where no bilinear transform bends them; the signal is
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,26 +38,33 @@ def _corner(where: str, corner_hz: float, rate_hz: float) -> None:
         raise InputError(where, f"{corner_hz:g} Hz of a signal with {rate_hz:g} samples per second", "a finer sample_s")
 
 
+@lru_cache(maxsize=64)
+def _butterworth(kind: str, corner_hz: float, rate_hz: float) -> tuple[Array, Array]:
+    """Second-order sections and their steady state; the design costs more than the filtering of a run."""
+    from scipy.signal import butter, sosfilt_zi
+
+    sections = butter(ORDER, corner_hz, btype=kind, fs=rate_hz, output="sos")
+    return sections, sosfilt_zi(sections)
+
+
+def _filtered(values: Array, kind: str, corner_hz: float, rate_hz: float) -> Array:
+    from scipy.signal import sosfilt
+
+    sections, steady = _butterworth(kind, corner_hz, rate_hz)
+    return np.asarray(sosfilt(sections, values, zi=steady * values[0])[0])
+
+
 def low_pass(values: Array, rate_hz: float, corner_hz: float) -> Array:
     """Butterworth low-pass of fourth order."""
-    from scipy.signal import butter, sosfilt, sosfilt_zi
-
     _corner("low-pass", corner_hz, rate_hz)
-    sections = butter(ORDER, corner_hz, fs=rate_hz, output="sos")
-    filtered, _ = sosfilt(sections, values, zi=sosfilt_zi(sections) * values[0])
-    return np.asarray(filtered)
+    return _filtered(values, "lowpass", corner_hz, rate_hz)
 
 
 def band_pass(values: Array, rate_hz: float, low_hz: float, high_hz: float) -> Array:
     """Butterworth band-pass with fourth-order edges."""
-    from scipy.signal import butter, sosfilt, sosfilt_zi
-
     _corner("band-pass", high_hz, rate_hz)
     check_number("band-pass: lower corner", low_hz, above=0.0, most=high_hz)
-    lower = low_pass(values, rate_hz, high_hz)
-    sections = butter(ORDER, low_hz, btype="highpass", fs=rate_hz, output="sos")
-    filtered, _ = sosfilt(sections, lower, zi=sosfilt_zi(sections) * lower[0])
-    return np.asarray(filtered)
+    return _filtered(_filtered(values, "lowpass", high_hz, rate_hz), "highpass", low_hz, rate_hz)
 
 
 def weighted(values: Array, rate_hz: float, response: Callable[[Array], NDArray[np.complex128]]) -> Array:

@@ -242,8 +242,11 @@ def test_seed_scale_and_speed_are_parameters():
     assert sample.copy().irregularity is sample.irregularity
     with pytest.raises(InputError, match=r"irregularity\.seed.*whole"):
         model.bind(["irregularity.seed"])([1.5])
-    with pytest.raises(InputError, match=r"irregularity\.seed"):
-        model.with_irregularity(None).bind(["irregularity.seed"])
+    smooth = model.with_irregularity(None)
+    assert not any(name.startswith("irregularity") for name in smooth.parameters)
+    for name in ("irregularity.seed", "irregularity.scale"):
+        with pytest.raises(InputError, match="perfect track"):
+            smooth.bind([name])
     with pytest.raises(InputError, match="not random"):
         defects(Defect(kind="bump", channel="gauge", amplitude_m=0.01, wavelength_m=5.0)).with_seed(1)
 
