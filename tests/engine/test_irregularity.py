@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sample_vehicle
 
-from railsweep.engine import Defect, InputError, assemble, defects, realise, simulate
+from railsweep.engine import Defect, InputError, Track, assemble, defects, realise, simulate, simulate_ensemble
 from railsweep.engine.irregularity import CHANNELS, RAIL_BASE_M, sampled
 from railsweep.kernels import record as slot
 
@@ -249,6 +249,41 @@ def test_seed_scale_and_speed_are_parameters():
             smooth.bind([name])
     with pytest.raises(InputError, match="not random"):
         defects(Defect(kind="bump", channel="gauge", amplitude_m=0.01, wavelength_m=5.0)).with_seed(1)
+
+
+def test_an_ensemble_of_seeds_is_the_runs_one_by_one():
+    model = assemble("cooperrider", speed_mps=35.0, irregularity="erri-high,seed=0,length_m=400")
+    bind = model.bind(["irregularity.seed", "speed_mps"])
+    models = [bind([float(seed), 35.0 + seed]) for seed in range(4)]
+    options = {"rtol": 1e-5, "sample_s": 0.1, "observables": ["wheelset_ll.y", "wheelset_tt.left.t_gamma_n"]}
+    start = model.equilibrium()
+    together = simulate_ensemble(models, start, (0.0, 0.6), threads=2, **options)
+    for run, one in zip(together, models, strict=True):
+        alone = simulate(one, start, (0.0, 0.6), **options)
+        for name in options["observables"]:
+            assert np.array_equal(run.channels[name], alone.channels[name])
+    assert len({run.channels["wheelset_ll.y"][-1] for run in together}) == 4
+
+
+@pytest.mark.parametrize("creep_law", ["linear", "polach", "fastsim"])
+def test_rough_transition_into_a_canted_curve(creep_law):
+    """All kinds of track together: finite, and nearer to the smooth run the smaller the irregularities."""
+    track = Track(radius_m=600.0, cant_mm=100.0, transition_m=20.0, transition="bloss")
+    model = assemble(
+        "cooperrider",
+        speed_mps=20.0,
+        track=track,
+        creep_law=creep_law,
+        irregularity="erri-low,seed=3,length_m=300,fade_m=5",
+    )
+    start = np.zeros(model.n)
+    smooth = simulate(model.with_irregularity(None), start, (0.0, 0.5), sample_s=0.1, rtol=1e-7)
+    apart = []
+    for scale in (0.1, 0.01):
+        run = simulate(model.bind(["irregularity.scale"])([scale]), start, (0.0, 0.5), sample_s=0.1, rtol=1e-7)
+        assert run.success
+        apart.append(np.abs(run["wheelset_ll.z"] - smooth["wheelset_ll.z"]).max())
+    assert apart[1] == pytest.approx(0.1 * apart[0], rel=0.2)
 
 
 def test_runs_carry_the_provenance():

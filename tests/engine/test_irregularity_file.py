@@ -93,6 +93,11 @@ def test_descriptions_of_spectra_and_defects(tmp_path):
     assert track.marks_m == (5.0, 7.0, 50.0, 55.0)
 
 
+def test_the_example_is_the_line_of_text(repository):
+    example = load_irregularity(repository / "examples" / "rough-track.toml")
+    assert example.provenance == load_irregularity("erri-high,seed=3,length_m=2000").provenance
+
+
 @pytest.mark.parametrize(
     ("text", "word"),
     [
