@@ -90,6 +90,7 @@ def model_parameters(
         one("gravity_mps2", gravity, least=0.0, most=100.0),
         one("contact.friction", friction, least=0.0, most=2.0),
         one("contact.shear_modulus_pa", modulus, above=0.0),
+        one("contact.normal_damping_nspm", first + slot.NORMAL_DAMPING, least=0.0, most=1e7),
         one("track.curvature_1pm", curvature, least=-tightest, most=tightest),
         one("track.cant_rad", cant, least=-0.5, most=0.5),
         one("track.radius_m", curvature, curvature_of_radius),

@@ -39,7 +39,8 @@ TRACK_STRAIGHT, TRACK_CONSTANT, TRACK_VARYING = range(3)
 SPEED, FRICTION, SHEAR_MODULUS, GRAVITY, CURVATURE, CANT, START = range(7)
 # factors on the irregularities: on all channels and on each; the seed of the realisation is a label, no kernel reads it
 SCALE_ALL, SCALE_VERTICAL, SCALE_LATERAL, SCALE_CROSS_LEVEL, SCALE_GAUGE, IRREGULARITY_SEED = range(7, 13)
-OPERATION_WIDTH = 13
+NORMAL_DAMPING = 13  # of a contact point, along its normal [N s/m]
+OPERATION_WIDTH = 14
 
 # --- body -------------------------------------------------------------------------------------------------------
 # body_index: ten state numbers (-1: that coordinate is fixed at zero), then the wheelset number or -1
