@@ -12,6 +12,7 @@ from pathlib import Path
 
 from railsweep.sweeps.evaluate import Evaluator, warm_lock
 from railsweep.sweeps.plan import Plan, make_plan
+from railsweep.sweeps.quantity import LongQuantity
 from railsweep.sweeps.quantity import over_limit
 from railsweep.sweeps.store import StudyStore, open_store
 from railsweep.sweeps.task import Abandoned, BlockReport
@@ -104,6 +105,9 @@ def warm_up(evaluator: Evaluator) -> None:
     with warm_lock(purpose) as first:
         if first:
             plan = make_plan(study, 1)
+            if isinstance(evaluator.quantity, LongQuantity):
+                evaluator.quantity.warm_up(evaluator.binder(list(plan.values(plan.position(0)))))
+                return
             for case in sorted({0, plan.cases // 2, plan.cases - 1}):
                 if not answers(evaluator, plan, case):
                     break  # the run itself will deal with it

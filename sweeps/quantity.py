@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -131,6 +131,22 @@ class Quantity(Protocol):
         ModelError (with its status) and InputError may be raised: they become results. After
         `study.solver.time_limit_s` seconds give up and return `over_limit`.
         """
+
+
+@runtime_checkable
+class LongQuantity(Protocol):
+    """A quantity whose cases are too long to be computed for a measurement: it says itself what they take.
+
+    Attributes
+    ----------
+    case_seconds : float
+        About how long a case takes.
+    """
+
+    case_seconds: float
+
+    def warm_up(self, model: Model) -> None:
+        """Call the compiled code that cases need, once and shortly."""
 
 
 def quantity_class(name: str) -> type[Quantity]:

@@ -14,6 +14,7 @@ from railsweep.sweeps.evaluate import Evaluator
 from railsweep.sweeps.lock import STALE_S, StoreLock
 from railsweep.sweeps.plan import cases_per_block, make_plan
 from railsweep.sweeps.progress import Progress, progress_of
+from railsweep.sweeps.quantity import LongQuantity
 from railsweep.sweeps.store import StudyStore, create_store, open_store
 from railsweep.sweeps.study import Study
 from railsweep.sweeps.task import BlockLost, BlockReport, Executor, Stop
@@ -31,6 +32,8 @@ def evaluator_of(study: Study, folder: Path) -> Evaluator:
 
 def measured_cost(evaluator: Evaluator) -> float:
     """Seconds per case: the mean of a few cases spread over the study, after compilation."""
+    if isinstance(evaluator.quantity, LongQuantity):
+        return evaluator.quantity.case_seconds
     warm_up(evaluator)
     plan = make_plan(evaluator.study, 1)
     probes = sorted({(2 * i + 1) * plan.cases // (2 * PROBES) for i in range(PROBES)})

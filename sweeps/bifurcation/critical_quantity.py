@@ -106,6 +106,13 @@ class CriticalSpeedQuantity:
     def __init__(self, study: Study, model: Model) -> None:
         refuse_axis(study, "speed_mps", "other parameters: the critical speed is what is looked for")
         self.search = search_of(study.options, threads=threads_of(study))
+        self.case_seconds = 20.0 if study.options.nonlinear else 0.3
+
+    def warm_up(self, model: Model) -> None:
+        """One short descent: simulation, flow and monodromy are compiled by it."""
+        from railsweep.sweeps.bifurcation.critical_speed import warm_up
+
+        warm_up(model, self.search)
 
     def __call__(self, model: Model, seed: int) -> CaseResult:
         """Critical speeds of one case."""

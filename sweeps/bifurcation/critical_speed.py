@@ -21,7 +21,7 @@ from railsweep.engine.linear_stability import Crossing, stability
 from railsweep.engine.model import Model, ModelError
 from railsweep.kernels.status import Status
 from railsweep.sweeps.bifurcation.continuation import BranchEnd, NoSolution, Settings
-from railsweep.sweeps.bifurcation.cycle import CyclePoint, continue_cycle, find_cycle
+from railsweep.sweeps.bifurcation.cycle import CyclePoint, CycleProblem, continue_cycle, find_cycle
 from railsweep.sweeps.bifurcation.family import family_of_model
 from railsweep.sweeps.bifurcation.motion import HUNTING_M, Motion, kicked, run_motion
 
@@ -100,6 +100,20 @@ class CriticalSpeeds:
     def linear_mps(self) -> float | None:
         """Lowest speed at which a mode turns unstable."""
         return next((c.speed_mps for c in self.linear if c.direction == "unstable"), None)
+
+
+def warm_up(model: Model, search: Search) -> None:
+    """Compile what a search needs: eigenvalues, a simulation, the flow and its derivative."""
+    stability(model, [search.low_mps])
+    if not search.nonlinear:
+        return
+    work = damped(model, search)
+    state = kicked(work, work.equilibrium(), 1e-3)
+    run_motion(work, state, 0.05)
+    problem = CycleProblem(family_of_model(work))
+    z = problem.pack(state, 0.02, work.speed_mps)
+    problem.renew(z, work.speed_mps)
+    problem.jacobian(z, work.speed_mps)
 
 
 def damped(model: Model, search: Search) -> Model:

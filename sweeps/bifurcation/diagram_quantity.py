@@ -37,6 +37,7 @@ class DiagramQuantity:
         refuse_axis(study, "speed_mps", "other parameters: the diagram runs over speed")
         options: SearchOptions = study.options
         self.search = search_of(options, threads=threads_of(study))
+        self.case_seconds = 40.0 * len(options.starts)
         wheelsets = tuple(model.layout.wheelset_names)
         scan = max(2, round((options.high_mps - options.low_mps) / options.step_mps) + 1)
         speeds = tuple(float(v) for v in np.linspace(options.low_mps, options.high_mps, scan))
@@ -85,6 +86,12 @@ class DiagramQuantity:
             Variable(name="cycle_fold", unit="1", title="1: the speed turns here", dimensions=(cycle,)),
             Variable(name="branch_ends", unit="1", title="why every branch ended", dtype="string"),
         )
+
+    def warm_up(self, model: Model) -> None:
+        """One short descent: simulation, flow and monodromy are compiled by it."""
+        from railsweep.sweeps.bifurcation.critical_speed import warm_up
+
+        warm_up(model, self.search)
 
     def __call__(self, model: Model, seed: int) -> CaseResult:
         """The diagram of one case."""
