@@ -11,7 +11,8 @@ from railsweep.engine.errors import InputError
 SIMULATION = """\
 # A railsweep study. Run it:  railsweep run {name}.toml     (the same command goes on after an interruption)
 name = "{name}"
-quantity = "simulation"          # time histories; "spectrum" computes eigenvalues at the equilibrium
+quantity = "simulation"          # what is computed in every case: {quantities}
+                                 # options of a quantity, if it has any, stand in a section of its name
 seed = 1                         # of the random numbers of every case
 
 [vehicle]
@@ -21,7 +22,7 @@ formulation = "physics"          # or "dytsi"
 
 # [contact]                      # default: the profiles the vehicle names, else conical wheels
 # profiles = "s1002/uic60@1:40,gauge=1438"   # wheel/rail@inclination; then contact.gauge_mm may be an axis
-# table = "contact.dat"          # instead: a contact table beside this file ('railsweep contact build')
+# table = "contact.npz"          # instead: a file beside this one, by 'railsweep contact build' or RSGEO .dat
 
 [track]                          # what the axes below do not vary
 cant_mm = 0.0                    # also: radius_m, hand, transition_m, transition
@@ -85,6 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the example."""
+    from railsweep.sweeps.quantity import QUANTITIES
     from railsweep.sweeps.study import checked_name
 
     path = Path(args.file)
@@ -95,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(str(path), "exists already", "a new file, or --force")
     if not path.parent.is_dir():
         raise InputError(str(path), "its folder does not exist", "a file in an existing folder")
-    path.write_text(SIMULATION.format(name=path.stem, pad=" " * max(1, 18 - len(path.stem))), encoding="utf-8")
+    pad = " " * max(1, 18 - len(path.stem))
+    text = SIMULATION.format(name=path.stem, quantities=", ".join(QUANTITIES), pad=pad)
+    path.write_text(text, encoding="utf-8")
     print(json.dumps({"file": str(path)}) if args.json else f"written: {path}\nto run it: railsweep run {path}")
     return 0

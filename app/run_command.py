@@ -241,6 +241,7 @@ def estimate(args: argparse.Namespace, study: Study, folder: Path, path: Path, c
         "seconds_per_case": cost,
         "seconds": cost * study.cases / workers,
         "store_bytes": bytes_per_case * study.cases,
+        "store_files": plan.blocks * (len(evaluator.variables) + 3),  # with status, reason and the ledger
         "store": str(path),
         "store_exists": path.exists(),
         "remote": study.output.remote or None,
@@ -252,6 +253,6 @@ def estimate(args: argparse.Namespace, study: Study, folder: Path, path: Path, c
         print(f"{study.name}: {study.cases} cases ({shape}) in {plan.blocks} blocks of {plan.block_shape}")
         print(
             f"about {1e3 * cost:.3g} ms per case, {facts['seconds']:.3g} s on {workers} {choice.kind} workers, "
-            f"at most {bytes_per_case * study.cases / 1e6:.3g} MB in {path}"
+            f"at most {bytes_per_case * study.cases / 1e6:.3g} MB in {facts['store_files']} files in {path}"
         )
     return 0

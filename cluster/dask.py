@@ -65,13 +65,24 @@ class DaskExecutor:
                 self.client.cancel(idle)
             if not running:
                 return
-            try:
-                future = ended.get(timeout=0.2)
-            except queue.Empty:
-                continue
-            if future in running:
-                block = running.pop(future)
-                yield _outcome(future, block)
+            done = {future: running.pop(future) for future in _drain(ended) if future in running}
+            yield from self._outcomes(done)
+
+    def _outcomes(self, done: dict[Any, int]) -> Iterator[Outcome]:
+        """What ended futures hold, fetched together: one round trip through the scheduler instead of one each."""
+        whole = [future for future in done if future.status == "finished"]
+        try:
+            outcomes: list[Outcome] = self.client.gather(whole)
+        except Exception as error:  # the worker died after its report to the scheduler; the ledger knows what it wrote
+            outcomes = [lost(done[future], error) for future in whole]
+        yield from outcomes
+        for future in done.keys() - set(whole):
+            if future.cancelled():
+                yield BlockLost(block=done[future], reason="the scheduler gave the block up")
+            else:
+                yield lost(done[future], future.exception())
+        for future in done:
+            future.release()
 
     def close(self) -> None:
         """Leave the scheduler; end the cluster when it is ours."""
@@ -80,13 +91,15 @@ class DaskExecutor:
             self.cluster.close()
 
 
-def _outcome(future: Any, block: int) -> Outcome:
-    if future.cancelled():
-        return BlockLost(block=block, reason="the scheduler gave the block up")
-    error = future.exception()
-    outcome: Outcome = future.result() if error is None else lost(block, error)
-    future.release()
-    return outcome
+def _drain(ended: queue.SimpleQueue[Any]) -> list[Any]:
+    """All futures that have ended, after a short wait for the first."""
+    found = []
+    try:
+        found.append(ended.get(timeout=0.2))
+        while True:
+            found.append(ended.get_nowait())
+    except queue.Empty:
+        return found
 
 
 def make_dask_executor(choice: ExecutorChoice, workers: int) -> DaskExecutor:

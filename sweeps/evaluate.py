@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from railsweep.engine import InputError, ModelError, Track, assemble, load_contact_table
+from railsweep.engine import InputError, ModelError, Track, assemble
 from railsweep.engine.contact_build import TableSettings
 from railsweep.engine.contact_choice import PREFIX
 from railsweep.engine.document import parse_toml
@@ -36,7 +36,7 @@ class Evaluator:
             raise InputError(study.contact_name, "is not at hand", "the contact table of the study")
         self.model = assemble(
             vehicle,
-            contact=load_contact_table(contact_file) if contact_file else study.profiles or None,
+            contact=contact_file or study.profiles or None,
             track=Track(**study.track),
             speed_mps=study.speed_mps,
             **study.model,

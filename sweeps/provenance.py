@@ -53,7 +53,7 @@ def source_digest() -> str:
     for package in ("railsweep.kernels", "railsweep.engine", "railsweep.sweeps"):
         folder = Path(str(files(package)))
         for path in sorted(folder.rglob("*.py")):
-            if package == "railsweep.sweeps" and path.stem in NO_NUMBERS:
+            if package == "railsweep.sweeps" and path.parent == folder and path.stem in NO_NUMBERS:
                 continue
             digest.update(f"{package}/{path.relative_to(folder).as_posix()}\n".encode())
             digest.update(path.read_bytes())

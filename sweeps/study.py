@@ -424,7 +424,7 @@ def _contact(top: Section, folder: Path) -> tuple[str, bytes, str]:
     name = section.text("table")
     path = folder / inner_path(section.where("table"), name)
     section.finish()
-    return name, read_limited(path, MAXIMUM_TABLE_BYTES, "an RSGEO contact table"), ""
+    return name, read_limited(path, MAXIMUM_TABLE_BYTES, "a contact table"), ""
 
 
 def _check_profiles(where: str, text: str) -> None:

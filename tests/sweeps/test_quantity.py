@@ -10,7 +10,7 @@ import xarray
 from sample_quantity import RAMP
 from sample_study import SPECTRUM, bits, computed, write_study
 
-from railsweep.engine import assemble
+from railsweep.engine import assemble, write_contact_table
 from railsweep.engine.errors import InputError
 from railsweep.sweeps import load_study, make_plan, open_store
 from railsweep.sweeps.export import export
@@ -127,6 +127,14 @@ def test_contact_from_profiles_and_its_gauge_as_an_axis(tmp_path: Path) -> None:
     values = np.linalg.eigvals(model.jacobian(0.0, model.equilibrium()))
     assert np.array_equal(found, np.sort(values[values.imag >= 0.0].real)[::-1][:5])
     assert store.study.document["contact"] == {"profiles": profiles}
+    # The same table from a file, in the format that `railsweep contact build` writes.
+    (tmp_path / "table").mkdir()
+    write_contact_table(model.contact, tmp_path / "table" / "wear.npz")
+    fixed = SPECTRUM.replace("[observe]", '[contact]\ntable = "wear.npz"\n[observe]')
+    fixed = fixed.replace('parameter = "secondary_yaw.damping"', 'parameter = "contact.friction"')
+    fixed = fixed.replace("values = [1.0e5, 1.7e5]", f"values = [{model.parameters['contact.friction']!r}]")
+    with computed(tmp_path / "table", fixed).dataset() as dataset:
+        assert np.array_equal(dataset.eigenvalue_real.sel(speed_mps=90.0).values[0], found)
     (tmp_path / "again").mkdir()
     assert bits(computed(tmp_path / "again", text, block_cases="5").path) == bits(store.path)
     for wrong, message in (
