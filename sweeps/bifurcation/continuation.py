@@ -27,8 +27,10 @@ from railsweep.kernels.status import Status
 Array = NDArray[np.float64]
 
 SLOW = 0.7  # a correction that leaves more of the residual than this is slow
+WORSE = 1.5  # a correction after which the residual is larger by this is taken back
+PATIENCE = 5  # slow corrections in a row
 SMALLEST_CUT = 1.0 / 64.0  # of a Newton step at a fixed parameter
-EASY = 7  # corrections with which the step stays as it is
+EASY = 10  # corrections with which the step stays as it is
 WANTED_ANGLE = 0.5  # between neighbouring tangents [rad]
 SHORTEST, LONGEST = 0.5, 1.7  # factors from step to step
 
@@ -81,7 +83,7 @@ class Settings:
     parameter_scale: float = 1.0
     tolerance: float = 1e-8
     fold_tolerance: float = 1e-5
-    iterations: int = 14
+    iterations: int = 25
     fresh: int = 1
     patience: int = 2
     turn: float = 0.2
@@ -281,48 +283,58 @@ def corrected(
     problem.renew(guess[:-1], float(guess[-1]))
     lengths = scaled_lengths(problem, settings)  # scales follow the branch
     row = point.tangent
-    u, current = guess.copy(), jacobian
-    matrix = _bordered(current, row, lengths)
+    u, before = guess.copy(), np.inf
+    matrix = _bordered(jacobian, row, lengths)
     fresh = slow = 0
-    before, last, du = np.inf, None, None
+    last, du = np.zeros(u.size), np.zeros(u.size)
     for iteration in range(settings.iterations + 1):
-        residual = np.append(problem.residual(u[:-1], float(u[-1])), row @ ((u - guess) * lengths))
+        trial = u + du / lengths
+        residual = np.append(problem.residual(trial[:-1], float(trial[-1])), row @ ((trial - guess) * lengths))
         size = float(np.linalg.norm(residual) / np.sqrt(residual.size))
         if size <= settings.tolerance:
-            z, p = u[:-1].copy(), float(u[-1])
-            current = problem.jacobian(z, p)
-            tangent = _tangent(problem, current, settings)
-            if tangent @ row < 0.0:
-                tangent = -tangent
-            found = BranchPoint(
-                z=z,
-                parameter=p,
-                tangent=tangent,
-                arclength=point.arclength + step,
-                iterations=iteration,
-                jacobians=fresh + 1,
-                found=problem.monitor(z, p, current[0]),
-            )
-            return found, current
+            return _accepted(problem, point, trial, step, iteration, fresh, settings)
+        if iteration > 0:
+            # Broyden's update: the Jacobian that explains the last step, changed as little as possible
+            matrix = matrix + np.outer(residual - last - matrix @ du, du) / (du @ du)
         slow = slow + 1 if size > SLOW * before else 0
-        if size > 4.0 * before or slow == 3:
+        if size > WORSE * before:
+            residual = last  # a step back: the update knows better now
+        else:
+            u, before, last = trial, size, residual
+        if slow == PATIENCE or not np.isfinite(size):
             # the borrowed Jacobian does not lead there: take it here, once
             if fresh == most_fresh or not np.isfinite(size):
                 raise NoSolution(f"Newton does not contract: residual {size:.2g}")
             matrix = _bordered(problem.jacobian(u[:-1], float(u[-1])), row, lengths)
             fresh, slow = fresh + 1, 0
-        elif last is not None and du is not None:
-            # Broyden's update: the Jacobian that explains the last step, changed as little as possible
-            matrix = matrix + np.outer(residual - last - matrix @ du, du) / (du @ du)
-        before, last = size, residual
         try:
             du = np.linalg.solve(matrix, -residual)
         except np.linalg.LinAlgError:
             raise NoSolution("the Jacobian is singular") from None
-        if np.linalg.norm(du) > 4.0 * max(step, 0.05):
+        if np.linalg.norm(du) > 4.0 * max(abs(step), 0.05):
             raise NoSolution("Newton leaves the neighbourhood")
-        u = u + du / lengths
     raise NoSolution(f"Newton needs more than {settings.iterations} iterations: residual {size:.2g}")
+
+
+def _accepted(
+    problem: ZeroProblem, point: BranchPoint, u: Array, step: float, iterations: int, fresh: int, settings: Settings
+) -> tuple[BranchPoint, tuple[Array, Array]]:
+    """A corrected point with its Jacobian, its tangent (in the direction of travel) and what the monitor says."""
+    z, p = u[:-1].copy(), float(u[-1])
+    jacobian = problem.jacobian(z, p)
+    tangent = _tangent(problem, jacobian, settings)
+    if tangent @ point.tangent < 0.0:
+        tangent = -tangent
+    found = BranchPoint(
+        z=z,
+        parameter=p,
+        tangent=tangent,
+        arclength=point.arclength + step,
+        iterations=iterations,
+        jacobians=fresh + 1,
+        found=problem.monitor(z, p, jacobian[0]),
+    )
+    return found, jacobian
 
 
 def _fold(

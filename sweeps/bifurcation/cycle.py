@@ -38,6 +38,7 @@ CENTRAL_UP_TO = 12  # states: small systems get central differences
 NODES = 400  # at least, over a period, for the extremes of the states
 RTOL, ATOL = 1e-6, 1e-9
 VELOCITY_COUNTS = 0.1  # in the length of a step, beside 1 for a displacement
+VANISHED = 0.01  # of the largest amplitude on a branch: such a cycle is an equilibrium
 RENEWALS = 3  # of the grid while a cycle is sought
 
 
@@ -300,13 +301,30 @@ def continue_cycle(
     end: BranchEnd | None = None,
     **options: float,
 ) -> Iterator[CyclePoint]:
-    """Follow a cycle over the parameter of its family, through folds. An iterator: stop, store, plot between points."""
+    """Follow a cycle over the parameter of its family, through folds. An iterator: stop, store, plot between points.
+
+    Besides what ends every branch (`continue_branch`), this one ends where the cycle shrinks to an equilibrium.
+    """
     problem = CycleProblem(family, segments=segments, threads=threads, **options)
+    end = end if end is not None else BranchEnd()
     z = problem.pack(cycle.start, cycle.period_s, cycle.parameter)
+    size: Array | None = None
+    largest = before = 0.0
+    last = cycle
     for found in continue_branch(
         problem, z, cycle.parameter, direction=direction, bounds=bounds, settings=settings, end=end
     ):
-        yield problem.point(found)
+        point = problem.point(found)
+        yield point
+        size = problem.scale.copy() if size is None else size
+        now = float((point.amplitude / size).max())
+        largest = max(largest, now)
+        if now < VANISHED * largest and now < before:
+            # the parameter goes with the square of a small amplitude
+            hopf = point.parameter + (point.parameter - last.parameter) * now**2 / (before**2 - now**2)
+            end.reason = f"the cycle shrinks to an equilibrium near {family.name} = {hopf:.8g}"
+            return
+        before, last = now, point
 
 
 __all__ = ["CyclePoint", "CycleProblem", "FlowError", "ModelError", "NoSolution", "continue_cycle", "find_cycle"]
