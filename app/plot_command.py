@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     out = option.plot_file("--out", args.out or f"{Path(args.store).stem}.png")
     store = open_anywhere(args.store)
     chosen = choose(store, variable_of(store, args.variable), dict(fixed("--at", text) for text in args.at))
-    draw(chosen, out)
+    draw(out, chosen)
     facts = {
         "file": str(out),
         "variable": chosen.variable,

@@ -184,6 +184,8 @@ def session(
 
 def report(args: argparse.Namespace, store: StudyStore, remote: str, progress: Progress) -> None:
     """Totals on stdout, or one JSON object."""
+    if getattr(args, "quiet", False):
+        return
     if args.json:
         print(json.dumps({"store": str(store.path), "remote": remote or None, **totals(progress)}))
         return

@@ -111,8 +111,10 @@ def choose(store: StudyStore, variable: str, at: dict[str, float]) -> Slice:
         label=_label(str(array.attrs.get("long_name", variable)), str(array.attrs.get("units", ""))),
         axes=axes,
         at={n: v for d, i in chosen.items() if array.sizes[d] > 1 for n, v in _values(store, dataset, d, i).items()},
-        # Integers have no nan: what was not computed must not be drawn as zero.
-        numbers=np.where(unknown | ~np.isin(ended, GOOD) & (variable != "status"), np.nan, numbers),
+        # Integers have no nan: what was not computed must not be drawn as zero. A failed case may have some numbers.
+        numbers=np.where(
+            unknown | ~np.isin(ended, GOOD) & (array.dtype.kind != "f") & (variable != "status"), np.nan, numbers
+        ),
         status=ended,
     )
 
@@ -145,19 +147,28 @@ def _label(name: str, unit: str) -> str:
     return name if unit in ("", "1", "-") else f"{name} [{unit}]"
 
 
-def draw(part: Slice, path: Path) -> None:
-    """Write the picture; the format follows the ending of `path`."""
+def draw(path: Path, *parts: Slice) -> None:
+    """Write one picture with the slices side by side; the format follows the ending of `path`."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, panel = plt.subplots(figsize=(7.6, 5.0), constrained_layout=True)
-    keys = _line(part, panel) if len(part.axes) == 1 else _map(part, figure, panel)
-    places = ", ".join(f"{name} = {value:g}" for name, value in part.at.items())
-    panel.set_title(part.title + (f"\n{places}" if places else ""), fontsize=11)
+    figure, panels = plt.subplots(
+        1,
+        len(parts),
+        figsize=(7.6 if len(parts) == 1 else 5.8 * len(parts), 5.0),
+        constrained_layout=True,
+        squeeze=False,
+    )
+    keys: dict[str, Any] = {}
+    for part, panel in zip(parts, panels[0], strict=True):
+        entries = _line(part, panel) if len(part.axes) == 1 else _map(part, figure, panel)
+        keys |= {str(entry.get_label()): entry for entry in entries}
+        places = ", ".join(f"{name} = {value:g}" for name, value in part.at.items())
+        panel.set_title(part.title + (f"\n{places}" if places else ""), fontsize=11)
     if keys:
-        figure.legend(handles=keys, loc="outside lower center", ncols=2, fontsize=9)
+        figure.legend(handles=list(keys.values()), loc="outside lower center", ncols=2, fontsize=9)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
@@ -224,6 +235,7 @@ def _map(part: Slice, figure: Any, panel: Any) -> list[Any]:
     keys: list[Any] = []
     blank = colors.ListedColormap(["0.95"])
     for mask, hatch, word in ((part.failed, "////", "failed"), (part.pending, "..", "pending")):
+        mask = mask & np.isnan(part.numbers)
         if mask.any() and part.variable != "status":
             cells = np.ma.masked_array(np.zeros(mask.shape), ~mask)
             panel.pcolor(x_edges, y_edges, cells, cmap=blank, hatch=hatch, linewidth=0.0, edgecolor="0.5")

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from railsweep.engine.document import Section
 from railsweep.engine.errors import InputError
-from railsweep.sweeps.quantity import CaseResult, ReadFile, Variable, refuse_axis, short
+from railsweep.sweeps.quantity import CaseResult, Dimension, ReadFile, Variable, refuse_axis, short
 
 if TYPE_CHECKING:
     from railsweep.engine.model import Model
     from railsweep.sweeps.bifurcation.critical_speed import Search
     from railsweep.sweeps.study import Study
 
+CROSSING = (Dimension(name="crossing", length=8),)
+FOLD = (Dimension(name="fold", length=8),)
 SHAPES = ("antisymmetric", "in-phase", "leading", "trailing")
 
 
@@ -83,11 +85,22 @@ def threads_of(study: Study) -> int:
     return 1 if study.cases > 1 else len(os.sched_getaffinity(0))
 
 
+def _padded(values: list[float], length: int) -> Any:
+    import numpy as np
+
+    out = np.full(length, np.nan)
+    out[: len(values)] = values[:length]
+    return out
+
+
 class CriticalSpeedQuantity:
     """Crossings of eigenvalues over speed and the fold of the hunting branch."""
 
     variables = (
         Variable(name="linear_mps", unit="m/s", title="lowest speed at which a mode turns unstable"),
+        Variable(name="crossing_mps", unit="m/s", title="speeds at which pairs cross", dimensions=CROSSING),
+        Variable(name="crossing_hz", unit="Hz", title="their frequencies", dimensions=CROSSING),
+        Variable(name="fold_mps", unit="m/s", title="folds of the cycles, lowest first", dimensions=FOLD),
         Variable(name="linear_frequency_hz", unit="Hz", title="frequency of that mode"),
         Variable(name="nonlinear_mps", unit="m/s", title="lowest speed at which hunting persists: fold of the cycles"),
         Variable(name="nonlinear_frequency_hz", unit="Hz", title="frequency of hunting at the fold"),
@@ -126,6 +139,10 @@ class CriticalSpeedQuantity:
             "nonlinear_frequency_hz": found.frequency_hz,
             "nonlinear_amplitude_m": found.amplitude_m,
         }
+        numbers["crossing_mps"] = _padded([c.speed_mps for c in found.linear], CROSSING[0].length)
+        numbers["crossing_hz"] = _padded([c.frequency_hz for c in found.linear], CROSSING[0].length)
+        if found.method == "fold":
+            numbers["fold_mps"] = _padded(list(found.nonlinear_mps), FOLD[0].length)
         first = next((c for c in found.linear if c.direction == "unstable"), None)
         if first is not None:
             numbers["linear_mps"], numbers["linear_frequency_hz"] = first.speed_mps, first.frequency_hz

@@ -196,7 +196,9 @@ def _from_start(
     if last.status != Status.OK:
         return CriticalSpeeds(linear=crossings, status=last.status, reason=f"the way down ends: {last.status.name}")
     if not way.alive:
-        return CriticalSpeeds(linear=crossings, reason=f"no hunting at {start:.4g} m/s", criticality=_grade(linear, None))
+        return CriticalSpeeds(
+            linear=crossings, reason=f"no hunting at {start:.4g} m/s", criticality=_grade(linear, None)
+        )
     return _fold(model, crossings, linear, way, search)
 
 
@@ -233,7 +235,11 @@ def _fold(
             )
         if end.reason.startswith(SHRINKS):
             return CriticalSpeeds(
-                linear=crossings, criticality=_grade(linear, None), method="hopf", reason=end.reason, cycles=tuple(cycles)
+                linear=crossings,
+                criticality=_grade(linear, None),
+                method="hopf",
+                reason=end.reason,
+                cycles=tuple(cycles),
             )
         reason = end.reason
     low, high = (way.speeds_mps[-1], way.alive[-1][0])

@@ -12,7 +12,14 @@ import numpy as np
 
 from railsweep.engine.document import Section
 from railsweep.kernels.status import Status
-from railsweep.sweeps.bifurcation.critical_quantity import SearchOptions, read_search, search_of, threads_of
+from railsweep.sweeps.bifurcation.critical_quantity import (
+    CROSSING,
+    FOLD,
+    SearchOptions,
+    read_search,
+    search_of,
+    threads_of,
+)
 from railsweep.sweeps.quantity import CaseResult, Dimension, ReadFile, Variable, refuse_axis, short
 
 if TYPE_CHECKING:
@@ -20,8 +27,6 @@ if TYPE_CHECKING:
     from railsweep.sweeps.bifurcation.diagram import Diagram
     from railsweep.sweeps.study import Study
 
-MOST_CROSSINGS = 8
-MOST_FOLDS = 8
 KINDS = ("stable", "saddle", "period doubling", "torus")
 
 
@@ -43,18 +48,16 @@ class DiagramQuantity:
         speeds = tuple(float(v) for v in np.linspace(options.low_mps, options.high_mps, scan))
         down = int((options.high_mps - options.low_mps) / options.ramp_step_mps) + 2
         # a branch may hold a few located folds beside its regular points
-        length = 2 * len(options.starts) * (options.points + MOST_FOLDS)
+        length = 2 * len(options.starts) * (options.points + FOLD[0].length)
         cycle = Dimension(name="cycle", length=length)
         wheelset = Dimension(name="wheelset", length=len(wheelsets), title=", ".join(wheelsets))
         ramp = (Dimension(name="start", length=len(options.starts)), Dimension(name="ramp", length=down))
-        crossing = (Dimension(name="crossing", length=MOST_CROSSINGS),)
-        fold = (Dimension(name="fold", length=MOST_FOLDS),)
         over_speed = (Dimension(name="scan_mps", length=scan, values=speeds, unit="m/s", title="speed"),)
         self.length, self.down = length, down
         self.variables = (
-            Variable(name="crossing_mps", unit="m/s", title="speeds at which pairs cross", dimensions=crossing),
-            Variable(name="crossing_hz", unit="Hz", title="their frequencies", dimensions=crossing),
-            Variable(name="fold_mps", unit="m/s", title="folds of the cycles, lowest first", dimensions=fold),
+            Variable(name="crossing_mps", unit="m/s", title="speeds at which pairs cross", dimensions=CROSSING),
+            Variable(name="crossing_hz", unit="Hz", title="their frequencies", dimensions=CROSSING),
+            Variable(name="fold_mps", unit="m/s", title="folds of the cycles, lowest first", dimensions=FOLD),
             Variable(
                 name="unstable_modes",
                 unit="1",
@@ -113,9 +116,9 @@ class DiagramQuantity:
         wheels = [model.index(f"{name}.y") for name in model.layout.wheelset_names]
         shapes = {v.name: v.extra for v in self.variables if v.dtype == "float64"}
         numbers: dict[str, Any] = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
-        for i, crossing in enumerate(found.crossings[:MOST_CROSSINGS]):
+        for i, crossing in enumerate(found.crossings[: CROSSING[0].length]):
             numbers["crossing_mps"][i], numbers["crossing_hz"][i] = crossing.speed_mps, crossing.frequency_hz
-        for i, speed in enumerate(found.nonlinear_mps[:MOST_FOLDS]):
+        for i, speed in enumerate(found.nonlinear_mps[: FOLD[0].length]):
             numbers["fold_mps"][i] = speed
         numbers["unstable_modes"] = np.array(found.unstable_modes, dtype=np.int64)
         for i, way in enumerate(found.descents.values()):

@@ -91,6 +91,11 @@ def kicked(model: Model, equilibrium: Array, size_m: float, shape: str = "antisy
     """The equilibrium with every wheelset moved sideways: alternating, all one way, or one bogie only."""
     state = equilibrium.copy()
     for i, name in enumerate(model.layout.wheelset_names):
-        sign = {"antisymmetric": 1.0 - 2.0 * (i % 2), "in-phase": 1.0, "trailing": float(i >= 2), "leading": float(i < 2)}
+        sign = {
+            "antisymmetric": 1.0 - 2.0 * (i % 2),
+            "in-phase": 1.0,
+            "trailing": float(i >= 2),
+            "leading": float(i < 2),
+        }
         state[model.index(f"{name}.y")] += size_m * sign[shape]
     return state

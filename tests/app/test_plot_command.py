@@ -65,7 +65,7 @@ def test_every_kind_of_picture_is_written(store: StudyStore, tmp_path: Path) -> 
             ("status", {"cant_mm": 0.0, "speed_mps": 20.0}),
         )
     ):
-        draw(choose(store, variable, at), tmp_path / f"{i}.png")
+        draw(tmp_path / f"{i}.png", choose(store, variable, at))
         assert (tmp_path / f"{i}.png").read_bytes().startswith(PNG)
 
 
@@ -75,7 +75,7 @@ def test_a_signed_map_and_a_coordinate_of_a_quantity(tmp_path: Path, monkeypatch
     assert part.least is not None
     assert part.largest is not None
     assert part.least < 0.0 < part.largest
-    draw(part, tmp_path / "signed.svg")
+    draw(tmp_path / "signed.svg", part)
     one = choose(modes, "eigenvalue_real", {"yaw_damping": 1.0e5, "speed_mps": 60.0})
     assert [a.name for a in one.axes] == ["mode"]
     assert choose(modes, "eigenvalue_real", {"mode": 3.0}).at == {"mode": 3.0}
@@ -85,7 +85,7 @@ def test_a_signed_map_and_a_coordinate_of_a_quantity(tmp_path: Path, monkeypatch
     assert [a.name for a in ramp.axes] == ["friction", "ramp_speed"]
     assert ramp.axes[1].label == "ramp_speed [m/s]"
     assert ramp.numbers[2].tolist() == [0.3 * 30.0 * 2.0, 0.3 * 20.0 * 2.0, 0.3 * 10.0 * 2.0]
-    draw(ramp, tmp_path / "ramp.png")
+    draw(tmp_path / "ramp.png", ramp)
 
 
 def test_the_command_says_what_it_drew(
