@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,7 @@ def _equilibrium(found: xarray.Dataset, panel: Any) -> None:
     crossing = found.crossing_mps.values
     crossing = crossing[~np.isnan(crossing)]
     places = np.sort(np.concatenate([speed, crossing]))
-    for a, b in zip(places[:-1], places[1:], strict=True):
+    for a, b in pairwise(places):
         inside = np.searchsorted(speed, 0.5 * (a + b))
         before = modes[max(0, inside - 1)] if not (crossing <= a).any() else modes[min(inside, modes.size - 1)]
         panel.plot([a, b], [0.0, 0.0], "-" if before == 0 else "--", color="k", linewidth=1.6)

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from railsweep.sweeps.evaluate import Evaluator, warm_lock
 from railsweep.sweeps.plan import Plan, make_plan
-from railsweep.sweeps.quantity import LongQuantity
-from railsweep.sweeps.quantity import over_limit
+from railsweep.sweeps.quantity import LongQuantity, over_limit
 from railsweep.sweeps.store import StudyStore, open_store
 from railsweep.sweeps.task import Abandoned, BlockReport
 from railsweep.sweeps.watchdog import SLACK_S, answer_within, noted, watched

@@ -1,7 +1,7 @@
 """The quantity "bifurcation": one bifurcation diagram over speed per case.
 
-A diagram has as many points as it has; the arrays of the store are as long as the study allows ([bifurcation] points for
-every branch) and nan beyond the last one.
+A diagram has as many points as it has; the arrays of the store are as long as the study allows ([bifurcation] points
+for every branch) and nan beyond the last one.
 """
 
 from __future__ import annotations
