@@ -96,7 +96,7 @@ def main() -> None:
             }
             print(
                 f"linear map: {progress.done} equilibria with spectra in {record['map_seconds']:.1f} s, "
-                f"{record['map_cpu_seconds']:.1f} s CPU; {progress.failed} without equilibrium: {record['map_statuses']}"
+                f"{record['map_cpu_seconds']:.1f} s CPU; {progress.failed} without: {record['map_statuses']}"
             )
     append("bifurcation", record)
 
