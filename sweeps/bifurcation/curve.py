@@ -1,8 +1,8 @@
 """Curves of Hopf points and of folds of cycles over two parameters, followed directly.
 
 A Hopf curve solves f(y; p, q) = 0 together with Re(lambda) = 0 of the pair that crosses (a minimal extension: one
-equation more, one unknown more); the derivative of an eigenvalue is w* dJ v / w* v with its left and right vectors. It is
-continued in q by pseudo-arclength, so it may turn.
+equation more, one unknown more); the derivative of an eigenvalue is w* dJ v / w* v with its left and right vectors. It
+is continued in q by pseudo-arclength, so it may turn.
 
 A fold of cycles is solved anew for every value of q, warm: predicted from its neighbours, corrected on to the branch of
 cycles, and led to dp/ds = 0 by the curvature that the last fold had. That costs two or three monodromy matrices; the

@@ -271,12 +271,13 @@ def find_cycle(
     *,
     segments: int = 1,
     threads: int = 1,
+    tolerance: float = 1e-8,
     **options: float,
 ) -> CyclePoint:
     """The limit cycle near a state and a period; raises NoSolution."""
     problem = CycleProblem(family, segments=segments, threads=threads, **options)
     z = problem.pack(np.asarray(start, dtype=np.float64), period_s, value)
-    settings = Settings()
+    settings = Settings(tolerance=tolerance)
     problem.renew(z, value)
     for _ in range(RENEWALS):
         # A start off the cycle has a grid and scales of its own: they are renewed where Newton ended.
