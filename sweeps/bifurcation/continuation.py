@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 SLOW = 0.7  # a correction that leaves more of the residual than this is slow
 WORSE = 1.5  # a correction after which the residual is larger by this is taken back
 PATIENCE = 5  # slow corrections in a row
+FOLD_ATTEMPTS = 16
 SMALLEST_CUT = 1.0 / 64.0  # of a Newton step at a fixed parameter
 EASY = 10  # corrections with which the step stays as it is
 WANTED_ANGLE = 0.5  # between neighbouring tangents [rad]
@@ -36,7 +37,10 @@ SHORTEST, LONGEST = 0.5, 1.7  # factors from step to step
 
 
 class ZeroProblem(Protocol):
-    """F(z, p) = 0 with as many equations as z has entries. Residuals are scaled: 1 is as large as the solution."""
+    """F(z, p) = 0 with as many equations as z has entries.
+
+    Scales follow the branch, F and its derivatives do not depend on them: so a Jacobian can serve the next point.
+    """
 
     def renew(self, z: Array, p: float) -> None:
         """Prepare for points near this one (grids, references, scales)."""
@@ -50,6 +54,10 @@ class ZeroProblem(Protocol):
     @property
     def weights(self) -> Array:
         """Scales of z: the length of a step is |dz * weights|."""
+
+    @property
+    def rows(self) -> Array:
+        """Scales of F: F / rows is 1 for an error as large as the solution."""
 
     def monitor(self, z: Array, p: float, jacobian: Array) -> Any:
         """What to keep with an accepted point (stability, amplitudes)."""
@@ -66,7 +74,7 @@ class Settings:
     parameter_scale : float
         Change of the parameter that counts as 1.
     tolerance : float
-        Of the scaled residual.
+        Of the scaled equations.
     fold_tolerance : float
         A fold is located until the parameter changes by less than this share of `parameter_scale`.
     iterations, fresh : int
@@ -143,7 +151,8 @@ def newton(problem: ZeroProblem, z: Array, p: float, settings: Settings) -> tupl
     smallest step that solves the equations is taken. A start that solves the equations costs no Jacobian; one Jacobian
     serves, with Broyden's updates, as long as the residual falls.
     """
-    residual = problem.residual(z, p)
+    rows, weights = problem.rows, problem.weights
+    residual = problem.residual(z, p) / rows
     size = float(np.abs(residual).max())
     scaled: Array | None = None
     fresh = False
@@ -151,12 +160,12 @@ def newton(problem: ZeroProblem, z: Array, p: float, settings: Settings) -> tupl
         if size <= settings.tolerance:
             return z, iteration
         if scaled is None:
-            scaled, fresh = problem.jacobian(z, p)[0] / problem.weights[None, :], True
+            scaled, fresh = problem.jacobian(z, p)[0] / rows[:, None] / weights[None, :], True
         step = -np.linalg.lstsq(scaled, residual, rcond=1e-9)[0]
         cut, trial = 1.0, residual
         while cut >= SMALLEST_CUT:
             try:
-                trial = problem.residual(z + cut * step / problem.weights, p)
+                trial = problem.residual(z + cut * step / weights, p) / rows
                 if np.abs(trial).max() < (1.0 - 0.1 * cut) * size:
                     break
             except NO_VALUE:
@@ -167,7 +176,7 @@ def newton(problem: ZeroProblem, z: Array, p: float, settings: Settings) -> tupl
                 raise NoSolution(f"Newton stalls at residual {size:.2g}")
             scaled = None
             continue
-        z = z + cut * step / problem.weights
+        z = z + cut * step / weights
         scaled = scaled + np.outer(trial - residual - cut * (scaled @ step), step) / (cut * (step @ step))
         before, residual, size = size, trial, float(np.abs(trial).max())
         fresh = False
@@ -228,9 +237,7 @@ def continue_branch(
         after, new_jacobian = result
         end.status = Status.OK
         if (after.tangent[-1] > 0.0) != (point.tangent[-1] > 0.0):
-            fold = _fold(problem, point, jacobian, after, settings)
-            if fold is not None:
-                yield fold
+            yield _fold(problem, point, jacobian, after, settings)
         yield after
         if not bounds[0] <= after.parameter <= bounds[1]:
             end.reason = f"the parameter left {bounds[0]:g} to {bounds[1]:g}"
@@ -254,15 +261,15 @@ def scaled_lengths(problem: ZeroProblem, settings: Settings) -> Array:
     return np.append(problem.weights, 1.0 / settings.parameter_scale)
 
 
-def _bordered(jacobian: tuple[Array, Array], row: Array, lengths: Array) -> Array:
-    """The Jacobian of F with respect to the scaled (z, p), and `row` below it."""
-    matrix = np.column_stack(jacobian) / lengths[None, :]
-    return np.vstack([matrix, row])
+def _scaled(problem: ZeroProblem, jacobian: tuple[Array, Array], settings: Settings) -> Array:
+    """The (n, n + 1) Jacobian of the scaled F with respect to the scaled (z, p)."""
+    matrix: Array = np.column_stack(jacobian) / problem.rows[:, None] / scaled_lengths(problem, settings)[None, :]
+    return matrix
 
 
 def _tangent(problem: ZeroProblem, jacobian: tuple[Array, Array], settings: Settings) -> Array:
     """Unit null vector of the scaled (n, n + 1) Jacobian."""
-    matrix = np.column_stack(jacobian) / scaled_lengths(problem, settings)[None, :]
+    matrix = _scaled(problem, jacobian, settings)
     # the last right singular vector; a QR of the transpose gives the same null space at less cost
     q, _ = np.linalg.qr(matrix.T, mode="complete")
     tangent: Array = q[:, -1]
@@ -284,12 +291,13 @@ def corrected(
     lengths = scaled_lengths(problem, settings)  # scales follow the branch
     row = point.tangent
     u, before = guess.copy(), np.inf
-    matrix = _bordered(jacobian, row, lengths)
+    matrix = np.vstack([_scaled(problem, jacobian, settings), row])
     fresh = slow = 0
     last, du = np.zeros(u.size), np.zeros(u.size)
     for iteration in range(settings.iterations + 1):
         trial = u + du / lengths
-        residual = np.append(problem.residual(trial[:-1], float(trial[-1])), row @ ((trial - guess) * lengths))
+        given = problem.residual(trial[:-1], float(trial[-1])) / problem.rows
+        residual = np.append(given, row @ ((trial - guess) * lengths))
         size = float(np.linalg.norm(residual) / np.sqrt(residual.size))
         if size <= settings.tolerance:
             return _accepted(problem, point, trial, step, iteration, fresh, settings)
@@ -305,7 +313,7 @@ def corrected(
             # the borrowed Jacobian does not lead there: take it here, once
             if fresh == most_fresh or not np.isfinite(size):
                 raise NoSolution(f"Newton does not contract: residual {size:.2g}")
-            matrix = _bordered(problem.jacobian(u[:-1], float(u[-1])), row, lengths)
+            matrix = np.vstack([_scaled(problem, problem.jacobian(u[:-1], float(u[-1])), settings), row])
             fresh, slow = fresh + 1, 0
         try:
             du = np.linalg.solve(matrix, -residual)
@@ -339,33 +347,39 @@ def _accepted(
 
 def _fold(
     problem: ZeroProblem, low: BranchPoint, jacobian: tuple[Array, Array], high: BranchPoint, settings: Settings
-) -> BranchPoint | None:
-    """The point between two others at which dp/ds = 0: secant on the tangent's last entry, with bisection."""
-    a, fa = 0.0, float(low.tangent[-1])
-    b, fb = high.arclength - low.arclength, float(high.tangent[-1])
-    best = low if abs(fa) < abs(fb) else high
-    for attempt in range(12):
-        s = b - fb * (b - a) / (fb - fa)
-        if attempt % 4 == 3 or not a < s < b:
-            s = 0.5 * (a + b)
+) -> BranchPoint:
+    """The point between two others at which dp/ds = 0: secant on the tangent's last entry, with bisection.
+
+    Steps start from the nearest point before the fold: seen from farther away a sharp fold hides both its sides in one
+    plane.
+    """
+    best = low if abs(low.tangent[-1]) < abs(high.tangent[-1]) else high
+    after, side = high, 0
+    fa, fb = float(low.tangent[-1]), float(high.tangent[-1])
+    for attempt in range(FOLD_ATTEMPTS):
+        apart = np.append(after.z - low.z, after.parameter - low.parameter) * scaled_lengths(problem, settings)
+        distance = float(np.linalg.norm(apart))
+        share = 0.5 if attempt % 6 == 5 else fa / (fa - fb)
         try:
-            middle, _ = corrected(problem, low, jacobian, s, settings, settings.fresh)
+            middle, matrix = corrected(problem, low, jacobian, share * distance, settings, settings.fresh)
         except (NoSolution, *NO_VALUE):
-            s = 0.5 * (a + b)
             try:
-                middle, _ = corrected(problem, low, jacobian, s, settings, settings.fresh)
+                middle, matrix = corrected(problem, low, jacobian, 0.25 * distance, settings, settings.fresh)
             except (NoSolution, *NO_VALUE):
                 break
         f = float(middle.tangent[-1])
-        # what is left to gain: the parameter is a parabola of s with slope f here and 0 at the fold
-        gain = 0.5 * abs(f) * min(abs(s - a), abs(b - s))
-        if abs(f) < abs(float(best.tangent[-1])):
+        if abs(f) < abs(best.tangent[-1]):
             best = middle
-        if (f > 0.0) == (fa > 0.0):
-            a, fa = s, f
-        else:
-            b, fb = s, f
-        if gain < settings.fold_tolerance:
+        # what is left to gain: the parameter is a parabola of s with slope f here and 0 at the fold
+        slope = abs(float(after.tangent[-1] - low.tangent[-1])) / distance
+        if 0.5 * f * f / slope < settings.fold_tolerance:
             break
+        # an end that stays counts half (Illinois), or the other one would creep towards the fold
+        if (f > 0.0) == (fa > 0.0):
+            low, jacobian, fa = middle, matrix, f
+            fb, side = (0.5 * fb if side == 1 else fb), 1
+        else:
+            after, fb = middle, f
+            fa, side = (0.5 * fa if side == -1 else fa), -1
     problem.renew(high.z, high.parameter)
-    return replace(best, kind="fold") if best is not None else None
+    return replace(best, kind="fold")

@@ -113,17 +113,22 @@ class HopfCurveProblem:
         """Those of an equilibrium, and of the first parameter."""
         return np.append(self.rest.weights, 1.0 / self.first_scale)
 
+    @property
+    def rows(self) -> Array:
+        """Those of an equilibrium, and the angular frequency."""
+        return np.append(self.rest.rows, abs(self.value))
+
     def residual(self, z: Array, p: float) -> Array:
-        """f, scaled, and the damping."""
+        """f, and the damping."""
         value, _, _ = self._pair(z, p)
-        return np.append(self._at(p).residual(z[:-1], float(z[-1])), value.real / abs(self.value))
+        return np.append(self._at(p).residual(z[:-1], float(z[-1])), value.real)
 
     def jacobian(self, z: Array, p: float) -> tuple[Array, Array]:
         """Derivatives of both; those of the eigenvalue through its vectors."""
         rest = self._at(p)
         first = float(z[-1])
         _, right, left = self._pair(z, p)
-        left = left / (left.conj() @ right).conj() / abs(self.value)
+        left = left / (left.conj() @ right).conj()
         matrix, by_first = rest.jacobian(z[:-1], first)
         y = rest.state(z[:-1])
         damping = np.zeros(z.size)
@@ -140,7 +145,7 @@ class HopfCurveProblem:
         def at(q: float) -> Array:
             family = self.families(q)
             change = (left.conj() @ family.jacobian(y, first) @ right).real
-            return np.append(family.slope(y, first)[rest.free] / rest.rows, change)
+            return np.append(family.slope(y, first)[rest.free], change)
 
         return whole, rest.family.difference(at, p)
 

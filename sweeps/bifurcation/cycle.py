@@ -152,15 +152,20 @@ class CycleProblem:
         counts = counts / np.sqrt(self.segments * (counts @ counts))
         return np.append(np.tile(counts / self.scale, self.segments), 1.0 / self.period)
 
+    @property
+    def rows(self) -> Array:
+        """Gaps count by the size of the states."""
+        return np.append(np.tile(self.scale, self.segments), 1.0)
+
     def residual(self, z: Array, p: float) -> Array:
-        """Gaps between the segments and the phase, scaled."""
+        """Gaps between the segments, and the phase."""
         states, period = self.split(z)
         span = period / self.segments
         ends = [self._end(state, span, grid, p) for state, grid in zip(states, self.grids, strict=True)]
         return self._equations(states, np.array(ends))
 
     def _equations(self, states: Array, ends: Array) -> Array:
-        gaps = (ends - np.roll(states, -1, axis=0)) / self.scale
+        gaps = ends - np.roll(states, -1, axis=0)
         phase = self.normal @ ((states[0] - self.reference) / self.scale)
         return np.append(gaps.ravel(), phase)
 
@@ -173,7 +178,6 @@ class CycleProblem:
         monodromy = np.eye(n)
         share = CENTRAL_DIFFERENCE if self.central else DIFFERENCE
         span = period / m
-        inverse = 1.0 / self.scale
         for i, (state, grid) in enumerate(zip(states, self.grids, strict=True)):
             end, d = self.flow.derivative(
                 state,
@@ -187,11 +191,11 @@ class CycleProblem:
             monodromy = d @ monodromy
             rows = slice(i * n, (i + 1) * n)
             after = (i + 1) % m
-            matrix[rows, rows] += inverse[:, None] * d
-            matrix[rows, after * n : (after + 1) * n] -= np.diag(inverse)
-            matrix[rows, -1] = self.family.slope(end, p) / m * inverse
-            by_value[rows] = inverse * self.family.difference(partial(self._end, state, span, grid), p)
-        matrix[-1, :n] = self.normal * inverse
+            matrix[rows, rows] += d
+            matrix[rows, after * n : (after + 1) * n] -= np.eye(n)
+            matrix[rows, -1] = self.family.slope(end, p) / m
+            by_value[rows] = self.family.difference(partial(self._end, state, span, grid), p)
+        matrix[-1, :n] = self.normal / self.scale
         self.monodromy = monodromy
         return matrix, by_value
 
@@ -205,12 +209,13 @@ class CycleProblem:
         states, period = self.split(z)
         params = self.family.params(p)
         span = period / self.segments
-        low, high = np.full(self.family.n, np.inf), np.full(self.family.n, -np.inf)
-        for state, grid in zip(states, self.grids, strict=True):
+        times, paths = [], []
+        for i, (state, grid) in enumerate(zip(states, self.grids, strict=True)):
             fine = refined(grid, NODES // self.segments)
-            path = self.flow.path(state, span, fine, params)
-            high = np.maximum(high, _peaks(fine, path))
-            low = np.minimum(low, -_peaks(fine, -path))
+            times.append((i + fine[:-1]) / self.segments)
+            paths.append(self.flow.path(state, span, fine, params)[:-1])
+        phase, path = np.concatenate(times), np.concatenate(paths)
+        low, high = -_peaks(phase, -path), _peaks(phase, path)
         slope = self.family.slope(states[0], p)
         return _Observed(low, high, floquet(self.family, self.monodromy, slope, self.scale))
 
@@ -240,18 +245,21 @@ def refined(grid: Array, nodes: int) -> Array:
     return np.append(inner.ravel(), grid[-1])
 
 
-def _peaks(t: Array, path: Array) -> Array:
-    """Greatest value of every column: the top of the parabola through its largest node and the two beside it."""
+def _peaks(phase: Array, path: Array) -> Array:
+    """Greatest value of every column of a closed path: the top of the parabola through its largest node and those beside.
+
+    `phase` is the share of the period at every node, from 0 to below 1.
+    """
     columns = np.arange(path.shape[1])
-    i = np.clip(path.argmax(axis=0), 1, t.size - 2)
-    left, middle, right = path[i - 1, columns], path[i, columns], path[i + 1, columns]
-    a, b = t[i] - t[i - 1], t[i + 1] - t[i]
+    t = np.concatenate([[phase[-1] - 1.0], phase, [1.0]])
+    i = path.argmax(axis=0)
+    left, middle, right = path[i - 1, columns], path[i, columns], path[(i + 1) % len(path), columns]
+    a, b = t[i + 1] - t[i], t[i + 2] - t[i + 1]
     before, after = (middle - left) / a, (right - middle) / b
     slope, curve = (before * b + after * a) / (a + b), (after - before) / (a + b)
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.where(curve < 0.0, -0.25 * slope * slope / curve, 0.0)
-    inside = (left <= middle) & (right <= middle)
-    top: Array = np.where(inside, middle + gain, path.max(axis=0))
+    top: Array = middle + gain
     return top
 
 
@@ -275,7 +283,7 @@ def find_cycle(
         # A start off the cycle has a grid and scales of its own: they are renewed where Newton ended.
         z, count = newton(problem, z, value, settings)
         problem.renew(z, value)
-        if count == 0 or np.abs(problem.residual(z, value)).max() <= 1e2 * settings.tolerance:
+        if count == 0 or np.abs(problem.residual(z, value) / problem.rows).max() <= 1e2 * settings.tolerance:
             break
     jacobian = problem.jacobian(z, value)
     point = BranchPoint(

@@ -30,6 +30,7 @@ Array = NDArray[np.float64]
 
 # what counts as 1 in an equilibrium at rest, by unit of the state; 1 for anything else
 SMALLEST_SIZE = {"m": 1e-3, "rad": 1e-3, "m/s": 1e-3, "rad/s": 1e-3, "N": 1e3}
+SMALLEST_ROW = 0.3  # of the scale a row of f had at the last point
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,8 @@ class EquilibriumProblem:
         model = None if family.model_at is None else family.model_at(value)
         self.free = np.arange(family.n) if model is None else free_states(model)
         self.size = np.ones(family.n)
-        self.rows = np.ones(self.free.size)
+        self.renewed = False
+        self._rows = np.ones(self.free.size)
 
     def state(self, z: Array) -> Array:
         """All states from the free ones."""
@@ -92,8 +94,10 @@ class EquilibriumProblem:
         largest = {u: max(abs(s) for s, v in zip(y, units, strict=True) if v == u) for u in set(units)}
         self.size = np.array([max(largest[u], SMALLEST_SIZE.get(u, 1.0)) for u in units])
         matrix = self.family.jacobian(y, p)
-        self.rows = (np.abs(matrix) @ self.size)[self.free]
-        self.rows[self.rows == 0.0] = 1.0
+        rows = (np.abs(matrix) @ self.size)[self.free]
+        # near a fold a row may vanish: it keeps a share of the largest it had
+        self._rows = np.maximum(rows, SMALLEST_ROW * self._rows) if self.renewed else np.where(rows > 0.0, rows, 1.0)
+        self.renewed = True
 
     @property
     def weights(self) -> Array:
@@ -101,17 +105,22 @@ class EquilibriumProblem:
         weights: Array = 1.0 / (self.size[self.free] * np.sqrt(self.free.size))
         return weights
 
+    @property
+    def rows(self) -> Array:
+        """What a change of the states by their own size does to f."""
+        return self._rows
+
     def residual(self, z: Array, p: float) -> Array:
-        """f, scaled."""
-        scaled: Array = self.family.slope(self.state(z), p)[self.free] / self.rows
-        return scaled
+        """f."""
+        slope: Array = self.family.slope(self.state(z), p)[self.free]
+        return slope
 
     def jacobian(self, z: Array, p: float) -> tuple[Array, Array]:
-        """df/dy and df/dp, scaled."""
+        """df/dy and df/dp."""
         y = self.state(z)
         matrix = self.family.jacobian(y, p)[np.ix_(self.free, self.free)]
         by_value = self.family.difference(lambda v: self.family.slope(y, v), p)[self.free]
-        return matrix / self.rows[:, None], by_value / self.rows
+        return matrix, by_value
 
     def monitor(self, z: Array, p: float, jacobian: Array) -> Spectrum:
         """Eigenvalues."""

@@ -36,11 +36,31 @@ def adaptive_control(t: float, y: Any, params: Any, out: Any) -> None:
 
 
 @njit
-def driven_frame(t: float, y: Any, params: Any, out: Any) -> None:
-    """A unit circle (y0, y1) of angular speed 1 with two passengers u that obey u' = (A + rotation by theta/2) u.
+def brusselator(t: float, y: Any, params: Any, out: Any) -> None:
+    a, b = params[0], params[1]
+    out[0] = a - (b + 1.0) * y[0] + y[0] * y[0] * y[1]
+    out[1] = b * y[0] - y[0] * y[0] * y[1]
 
-    In the frame that turns with half the phase the passengers obey u' = B u with the constant B = [[a, -b], [b, c]]:
-    after one turn the frame points backwards, so their multipliers are exactly -exp(2 pi eig(B)).
+
+@njit
+def hysteresis(t: float, y: Any, params: Any, out: Any) -> None:
+    out[0] = params[0] - y[0] * y[0] * y[0] + y[0]
+    out[1] = y[0] - y[1]
+
+
+@njit
+def rising(t: float, y: Any, params: Any, out: Any) -> None:
+    """Without an equilibrium."""
+    out[0] = 1.0 + y[0] * y[0]
+
+
+@njit
+def passengers(t: float, y: Any, params: Any, out: Any) -> None:
+    """A unit circle (y0, y1), run through at the rate 1, with two passengers u that do not act back on it.
+
+    u = R(half theta) w with w' = B w, B = [[a, -b], [b, c]], and R a rotation by `half` (0 or 1/2) of the phase: after one
+    turn the multipliers of the passengers are exactly +-exp(2 pi eig(B)), minus for 1/2. The circle's own are 1 and
+    exp(-4 pi).
     """
     a, b, c, half = params[0], params[1], params[2], params[3]
     r2 = y[0] * y[0] + y[1] * y[1]
@@ -58,6 +78,31 @@ def driven_frame(t: float, y: Any, params: Any, out: Any) -> None:
 def tight(rhs: Any, n: int, params: Any, **options: Any) -> Family:
     """A family on dop853."""
     return family_of_rhs(rhs, n, params, method="dop853", **options)
+
+
+def passengers_family(b: float, c: float, half: float) -> Family:
+    """Over a."""
+    return tight(passengers, 4, lambda a: np.array([a, b, c, half]), name="a")
+
+
+def van_der_pol_family() -> Family:
+    """Over mu."""
+    return tight(van_der_pol, 2, lambda mu: np.array([mu]), name="mu")
+
+
+def adaptive_control_family(beta: float = 1.0) -> Family:
+    """Over alpha."""
+    return tight(adaptive_control, 3, lambda alpha: np.array([alpha, beta]), name="alpha")
+
+
+def brusselator_family(a: float) -> Family:
+    """Over b: equilibrium (a, b/a), Hopf point at b = 1 + a^2 with frequency a."""
+    return tight(brusselator, 2, lambda b: np.array([a, b]), name="b")
+
+
+def hysteresis_family() -> Family:
+    """Over p: equilibria x^3 - x = p, y = x, folds at p = -+2/(3 sqrt(3))."""
+    return tight(hysteresis, 2, lambda p: np.array([p]), name="p")
 
 
 def bautin_family(l1: float, l2: float, w: float = 2.0, twist: float = 0.3) -> Family:
