@@ -11,7 +11,8 @@ from railsweep.engine.errors import InputError
 SIMULATION = """\
 # A railsweep study. Run it:  railsweep run {name}.toml     (the same command goes on after an interruption)
 name = "{name}"
-quantity = "simulation"          # time histories; "spectrum" computes eigenvalues at the equilibrium
+quantity = "simulation"          # what is computed in every case: {quantities}
+                                 # options of a quantity, if it has any, stand in a section of its name
 seed = 1                         # of the random numbers of every case
 
 [vehicle]
@@ -19,8 +20,9 @@ name = "cooperrider"             # a library vehicle ('railsweep vehicles') or a
 formulation = "physics"          # or "dytsi"
 # friction = 0.3                 # default: the vehicle's; also: precession, creep_law
 
-# [contact]
-# table = "contact.dat"          # RSGEO contact table beside this file; default: conical wheels
+# [contact]                      # default: the profiles the vehicle names, else conical wheels
+# profiles = "s1002/uic60@1:40,gauge=1438"   # wheel/rail@inclination; then contact.gauge_mm may be an axis
+# table = "contact.npz"          # instead: a file beside this one, by 'railsweep contact build' or RSGEO .dat
 
 [track]                          # what the axes below do not vary
 cant_mm = 0.0                    # also: radius_m, hand, transition_m, transition
@@ -62,13 +64,14 @@ step = 10.0
 [executor]                       # where it runs; never changes a result
 kind = "processes"               # serial, threads, processes, dask; mpi through: mpiexec -n N railsweep run ...
 workers = 2                      # 0: one per core
+recycle_blocks = 0               # processes: replace a worker after so many blocks; 0: never
 retries = 3                      # of a block whose worker was lost
 grace_s = 10.0                   # after Ctrl-C or SIGTERM, wait this long for running blocks
 # address = "tcp://host:8786"    # dask: a scheduler that runs already; tls = true, tls_ca, tls_cert, tls_key
 # queue = {{ system = "slurm", jobs = 4, cores = 8, memory = "8GB", walltime = "01:00:00" }}
 
 [output]
-store = "{name}.zarr"
+store = "{name}.zarr"{pad}# or a URL, "s3://bucket/{name}.zarr": a local store is copied there as it grows
 block_cases = 0                  # cases per block; 0: as many as take block_seconds
 block_seconds = 2.0
 """
@@ -83,6 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the example."""
+    from railsweep.sweeps.quantity import QUANTITIES
     from railsweep.sweeps.study import checked_name
 
     path = Path(args.file)
@@ -93,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(str(path), "exists already", "a new file, or --force")
     if not path.parent.is_dir():
         raise InputError(str(path), "its folder does not exist", "a file in an existing folder")
-    path.write_text(SIMULATION.format(name=path.stem), encoding="utf-8")
+    pad = " " * max(1, 18 - len(path.stem))
+    text = SIMULATION.format(name=path.stem, quantities=", ".join(QUANTITIES), pad=pad)
+    path.write_text(text, encoding="utf-8")
     print(json.dumps({"file": str(path)}) if args.json else f"written: {path}\nto run it: railsweep run {path}")
     return 0

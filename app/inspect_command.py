@@ -17,7 +17,7 @@ MOST_FAILURES = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of the verb."""
-    parser.add_argument("store", metavar="FOLDER.zarr", help="a store made by 'railsweep run'")
+    parser.add_argument("store", metavar="FOLDER.zarr|URL", help="a store made by 'railsweep run'")
     parser.add_argument("--case", metavar="N", help="show this case (0 is the first)")
     parser.add_argument("--failures", metavar="N", default=str(MOST_FAILURES), help="list at most N failed cases")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -25,10 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a store or a case of it."""
-    from railsweep.sweeps.store import open_store
+    from railsweep.sweeps.remote import open_anywhere
     from railsweep.sweeps.study import plain
 
-    store = open_store(args.store)
+    store = open_anywhere(args.store)
     facts = plain(one_case(store, whole("--case", args.case)) if args.case is not None else overview(store, args))
     if args.json:
         print(json.dumps(facts))
@@ -57,7 +57,7 @@ def whole(name: str, text: str) -> int:
 
 def one_case(store: StudyStore, case: int) -> dict[str, Any]:
     """Everything known about one case."""
-    from railsweep.sweeps.evaluate import CaseStatus
+    from railsweep.sweeps.quantity import CaseStatus
 
     position = store.plan.position(case)
     block = store.plan.block_of(position)
@@ -108,7 +108,7 @@ def failures(store: StudyStore, most: int) -> list[dict[str, Any]]:
     """The first failed cases with their reasons; only blocks that have failures are read."""
     import numpy as np
 
-    from railsweep.sweeps.evaluate import GOOD, CaseStatus
+    from railsweep.sweeps.quantity import GOOD, CaseStatus
 
     found: list[dict[str, Any]] = []
     for entry in store.ledger.finished():
@@ -123,7 +123,7 @@ def failures(store: StudyStore, most: int) -> list[dict[str, Any]]:
             values = store.plan.values(position)
             found.append(
                 {
-                    "case": int(np.ravel_multi_index(position, store.plan.shape)),
+                    "case": store.plan.number(position),
                     **dict(zip((a.name for a in store.plan.axes), values, strict=True)),
                     "status": CaseStatus(int(arrays["status"][tuple(place)])).name.lower(),
                     "reason": str(arrays["reason"][tuple(place)]),

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from railsweep.sweeps.session import Progress
+    from railsweep.sweeps.progress import Progress
     from railsweep.sweeps.task import BlockLost, Stop
 
 LINE_EVERY_S = 5.0
@@ -60,7 +60,10 @@ class Display:
 
     def loss(self, lost: BlockLost) -> None:
         """A block was lost."""
-        text = f"block {lost.block} lost: {lost.reason}"
+        self.say(f"block {lost.block} lost: {lost.reason}")
+
+    def say(self, text: str) -> None:
+        """A line of its own."""
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False)
         else:

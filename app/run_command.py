@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ from railsweep.app import option
 from railsweep.engine.errors import InputError
 
 if TYPE_CHECKING:
-    from railsweep.sweeps.session import Progress
+    from railsweep.sweeps.progress import Progress
     from railsweep.sweeps.store import StudyStore
     from railsweep.sweeps.study import ExecutorChoice, Study
     from railsweep.sweeps.task import Executor
@@ -27,7 +28,7 @@ EXECUTORS = ("serial", "threads", "processes", "dask", "mpi")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of the verb."""
     parser.add_argument("study", metavar="STUDY.toml", help="study file (see 'railsweep init')")
-    parser.add_argument("--store", metavar="FOLDER.zarr", help="where the results go (default: as in the study file)")
+    parser.add_argument("--store", metavar="FOLDER.zarr|URL", help="where the results go (default: see the study file)")
     parser.add_argument(
         "--dry-run", action="store_true", help="print cases, blocks, time and size; compute a few cases"
     )
@@ -54,14 +55,26 @@ def one_thread_each() -> None:
 def run(args: argparse.Namespace) -> int:
     """Compute what is pending of a study."""
     one_thread_each()
-    from railsweep.sweeps.study import load_study
+    from railsweep.sweeps.study import is_url, load_study
 
     def open_study() -> tuple[Study, Path, Path]:
         study = load_study(args.study)
         folder = Path(args.study).resolve().parent
-        return study, folder, Path(args.store) if args.store else folder / study.output.store
+        if args.store and is_url(args.store):
+            study = published_at(study, args.store)
+        elif args.store:
+            return study, folder, Path(args.store)
+        return study, folder, folder / study.output.store
 
     return drive(args, open_study, dry_run=args.dry_run)
+
+
+def published_at(study: Study, url: str) -> Study:
+    """A study whose store is copied to a URL."""
+    from railsweep.sweeps.study import check_url, working_name
+
+    check_url("store", url)
+    return replace(study, output=replace(study.output, store=working_name(url), remote=url))
 
 
 def drive(args: argparse.Namespace, open_study: Any, *, dry_run: bool = False) -> int:
@@ -116,6 +129,7 @@ def session(
     from railsweep.cluster import make_executor
     from railsweep.cluster.count import usable_cores
     from railsweep.sweeps.lock import STALE_S
+    from railsweep.sweeps.remote import Publisher, Remote
     from railsweep.sweeps.session import open_or_create, run_session
     from railsweep.sweeps.task import Stop
 
@@ -128,16 +142,28 @@ def session(
     kept = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         workers = ranks.workers if ranks else choice.workers or usable_cores()
+        remote = Remote(study.output.remote) if study.output.remote else None
+        if remote is not None and not path.exists() and remote.exists():
+            remote.fetch(path)
         store, _ = open_or_create(study, folder, path, workers, accept_code=args.accept_code_change)
         executor = ranks or make_executor(choice)
         display = Display(stop)
+        publisher = Publisher(remote, store, display.say) if remote is not None else None
+
+        def on_change(progress: Progress) -> None:
+            display.change(progress)
+            if publisher is not None:
+                publisher.sometimes()
+
+        if publisher is not None:
+            publisher.now()  # refuses a place that holds something else, before any work is done
         try:
             with display:
                 progress = run_session(
                     store,
                     executor,
                     stop=stop,
-                    on_change=display.change,
+                    on_change=on_change,
                     on_loss=display.loss,
                     retries=choice.retries,
                     stale_s=STALE_S if args.stale_s is None else option.number("--stale-s", args.stale_s, above=0),
@@ -146,23 +172,26 @@ def session(
         finally:
             if ranks is None:
                 executor.close()
+        copied = publisher is None or publisher.now()
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
-    report(args, store, progress)
-    if progress.outcome == "finished":
+    report(args, store, study.output.remote, progress)
+    if progress.outcome == "finished" and copied:
         return 1 if progress.failed else 0
     return EXIT_RESUMABLE
 
 
-def report(args: argparse.Namespace, store: StudyStore, progress: Progress) -> None:
+def report(args: argparse.Namespace, store: StudyStore, remote: str, progress: Progress) -> None:
     """Totals on stdout, or one JSON object."""
+    if getattr(args, "quiet", False):
+        return
     if args.json:
-        print(json.dumps({"store": str(store.path), **totals(progress)}))
+        print(json.dumps({"store": str(store.path), "remote": remote or None, **totals(progress)}))
         return
     kinds = ", ".join(f"{n} {name.lower()}" for name, n in sorted(progress.statuses.items()))
     print(f"{progress.outcome}: {progress.done} of {progress.cases} cases ({kinds or 'none yet'})")
-    print(f"store: {store.path}")
+    print(f"store: {store.path}" + (f", copied to {remote}" if remote else ""))
     if progress.problem:
         print(f"error: {progress.problem}", file=sys.stderr)
     if progress.outcome != "finished":
@@ -201,7 +230,7 @@ def estimate(args: argparse.Namespace, study: Study, folder: Path, path: Path, c
     size = study.output.block_cases or cases_per_block(study.cases, cost, study.output.block_seconds, workers)
     plan = make_plan(study, size)
     bytes_per_case = sum(
-        v.length * {"uint8": 1, "string": 4}.get(v.dtype, 8) for v in (STATUS, REASON, *evaluator.variables)
+        math.prod(v.extra) * {"uint8": 1, "string": 4}.get(v.dtype, 8) for v in (STATUS, REASON, *evaluator.variables)
     )
     facts = {
         "study": study.name,
@@ -214,8 +243,10 @@ def estimate(args: argparse.Namespace, study: Study, folder: Path, path: Path, c
         "seconds_per_case": cost,
         "seconds": cost * study.cases / workers,
         "store_bytes": bytes_per_case * study.cases,
+        "store_files": plan.blocks * (len(evaluator.variables) + 3),  # with status, reason and the ledger
         "store": str(path),
         "store_exists": path.exists(),
+        "remote": study.output.remote or None,
     }
     if args.json:
         print(json.dumps(facts))
@@ -224,6 +255,6 @@ def estimate(args: argparse.Namespace, study: Study, folder: Path, path: Path, c
         print(f"{study.name}: {study.cases} cases ({shape}) in {plan.blocks} blocks of {plan.block_shape}")
         print(
             f"about {1e3 * cost:.3g} ms per case, {facts['seconds']:.3g} s on {workers} {choice.kind} workers, "
-            f"at most {bytes_per_case * study.cases / 1e6:.3g} MB in {path}"
+            f"at most {bytes_per_case * study.cases / 1e6:.3g} MB in {facts['store_files']} files in {path}"
         )
     return 0

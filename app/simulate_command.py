@@ -8,7 +8,7 @@ import math
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -61,6 +61,8 @@ class SimulateRequest:
     sample_s: float
     window_s: float
     channels: tuple[str, ...]
+    irregularity: str | None
+    assess: bool
     out: Path | None
     plot: Path | None
     json: bool
@@ -92,12 +94,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="length of a transition that begins at t = 0, from straight track (default: 0)",
     )
     add("--transition-shape", choices=SHAPES, default="clothoid", help="its shape (default: clothoid)")
-    add("--contact-table", metavar="FILE", help="contact table in RSGEO text format (default: conical wheels)")
+    add(
+        "--contact-table",
+        metavar="FILE|PROFILES",
+        help="contact table in RSGEO text format, or profiles to build one from, such as s1002/uic60@1:40 (default: "
+        "conical wheels, which have no flange)",
+    )
     add(
         "--formulation",
         choices=FORMULATIONS,
         default="physics",
         help="physics: every term right; dytsi: as in the program behind the published numbers (default: physics)",
+    )
+    add(
+        "--irregularity",
+        metavar="TRACK",
+        help="rough track: a spectrum with settings (erri-low, erri-high, fra-1 to fra-6; as in erri-high,seed=3), a "
+        ".toml description or a .csv measurement (default: perfect track)",
+    )
+    add(
+        "--assess",
+        action="store_true",
+        help="add the figures of running behaviour and comfort (EN 14363, EN 12299, Wz, wear) over the window",
     )
     add("--friction", metavar="MU", help="wheel-rail friction coefficient (default: the model's own)")
     add("--method", choices=METHODS, default="dopri5", help="integrator (default: dopri5)")
@@ -108,7 +126,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--channels",
         metavar="A,B",
-        help="channels to report: states, <body>.<dof>_acc, <wheelset>.<side>.y_n, .q_n, .y_over_q, <wheelset>.sum_y_n "
+        help="channels to report: states, <body>.<dof>_acc, <wheelset>.<side>.y_n, .q_n, .y_over_q, .t_gamma_n, "
+        "<wheelset>.sum_y_n, .rail_y_m, .rail_z_m, .rail_roll_rad, .rail_gauge_m "
         "(default: lateral displacement of the wheelsets)",
     )
     add("--out", metavar="FILE", help="write all samples: " + ", ".join(OUT_ENDINGS))
@@ -163,6 +182,8 @@ def request_from(args: argparse.Namespace) -> SimulateRequest:
         sample_s=option.number("--sample-s", args.sample_s, above=0.0, at_most=duration_s),
         window_s=window_s,
         channels=() if args.channels is None else tuple(args.channels.split(",")),
+        irregularity=args.irregularity,
+        assess=args.assess,
         out=None if args.out is None else out_file(args.out),
         plot=None if args.plot is None else option.plot_file("--plot", args.plot),
         json=args.json,
@@ -204,7 +225,7 @@ def report(request: SimulateRequest) -> int:
 
     model = assemble(
         request.vehicle if not request.vehicle.endswith(".toml") else Path(request.vehicle),
-        contact=request.contact_table,
+        contact=contact_of(request),
         track=Track(
             radius_m=request.radius_m,
             cant_mm=request.cant_mm,
@@ -214,6 +235,7 @@ def report(request: SimulateRequest) -> int:
         speed_mps=request.speed_mps,
         formulation=request.formulation,
         friction=request.friction,
+        irregularity=request.irregularity,
     )
     channels = request.channels or tuple(f"{name}.y" for name in model.layout.wheelset_names)
     for name in (*channels, *request.perturb):
@@ -229,6 +251,8 @@ def report(request: SimulateRequest) -> int:
         print(f"error: no equilibrium to start from: {error}", file=sys.stderr)
         return 1
     seconds = time.perf_counter() - start
+    figures = assessment(model, request, trajectory)
+    trajectory = replace(trajectory, channels={name: trajectory.channels[name] for name in channels})
     statistics = window_statistics(trajectory, request.window_s)
     if request.out is not None:
         trajectory.save(request.out)
@@ -237,10 +261,20 @@ def report(request: SimulateRequest) -> int:
 
         plot_channels(trajectory, request.plot, title=_title(model, request))
     if request.json:
-        print(json.dumps(as_dict(model, request, trajectory, statistics, seconds)))
+        print(json.dumps({**as_dict(model, request, trajectory, statistics, seconds), "figures": figures}))
     else:
         _print_report(model, request, trajectory, statistics, seconds)
+        _print_figures(figures)
     return 0 if trajectory.success else 1
+
+
+def contact_of(request: SimulateRequest) -> str | Path | None:
+    """The contact as `assemble` takes it: profiles as text, a table as a path."""
+    from railsweep.engine.contact_build import is_specification
+
+    if request.contact_table is not None and is_specification(str(request.contact_table)):
+        return str(request.contact_table)
+    return request.contact_table
 
 
 class Meter(Protocol):
@@ -334,7 +368,7 @@ def integrate(model: Model, request: SimulateRequest, channels: tuple[str, ...],
                     rtol=request.rtol,
                     atol=request.atol,
                     sample_s=request.sample_s,
-                    observables=channels,
+                    observables=observed(model, request, channels),
                     window_s=request.duration_s,
                     progress=lambda t: reached.__setitem__(0, t),
                 )
@@ -352,6 +386,40 @@ def integrate(model: Model, request: SimulateRequest, channels: tuple[str, ...],
     return outcome[0]
 
 
+def observed(model: Model, request: SimulateRequest, channels: tuple[str, ...]) -> list[str]:
+    """The channels to report and, when asked, those that an assessment needs."""
+    from railsweep.engine import assessment_channels
+
+    more = assessment_channels(model) if request.assess else []
+    return [*channels, *(name for name in more if name not in channels)]
+
+
+def assessment(model: Model, request: SimulateRequest, trajectory: Trajectory) -> dict[str, float]:
+    """Figures over the window; none unless they were asked for and the run reached its end."""
+    from railsweep.engine import assess
+
+    if not request.assess or not trajectory.success:
+        return {}
+    return assess(trajectory, model, window_s=request.window_s)
+
+
+def _print_figures(figures: dict[str, float]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from railsweep.engine import FIGURES
+
+    if not figures:
+        return
+    table = Table(title="Assessment")
+    for title in ("figure", "value", "unit", "meaning"):
+        table.add_column(title, justify="right" if title == "value" else "left", no_wrap=True)
+    for name, value in figures.items():
+        table.add_row(name, f"{value:.4g}", FIGURES[name].unit, FIGURES[name].title)
+    terminal = Console(highlight=False)
+    (terminal if terminal.is_terminal else Console(highlight=False, width=LOG_WIDTH)).print(table)
+
+
 def window_statistics(trajectory: Trajectory, window_s: float) -> dict[str, dict[str, float]]:
     """Statistics of every channel over the last `window_s` seconds that were reached."""
     from railsweep.engine.simulation import channel_statistics
@@ -367,6 +435,8 @@ def _title(model: Model, request: SimulateRequest) -> str:
         track = f"R = {request.radius_m:g} m, cant {request.cant_mm:g} mm"
         if request.transition_m:
             track += f" after {request.transition_m:g} m of {request.transition_shape}"
+    if request.irregularity is not None:
+        track += f" ({request.irregularity})"
     speed = f"{request.speed_mps:g} m/s ({request.speed_mps * KMH:.0f} km/h)"
     return f"{model.vehicle.name}, {model.contact.name}, {track}, {speed}, {model.formulation}"
 
@@ -393,6 +463,7 @@ def as_dict(
         "seconds": seconds,
         "counters": trajectory.counters,
         "window_s": request.window_s,
+        "irregularity": None if model.irregularity is None else model.irregularity.provenance,
         "statistics": {
             name: {key: value if math.isfinite(value) else None for key, value in values.items()}
             for name, values in statistics.items()

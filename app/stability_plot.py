@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,8 @@ SHOWN_HZ = 25.0  # the running and suspension modes; contact modes lie at hundre
 SHOWN_DAMPING = 0.3
 
 
-def plot_stability(study: StabilityStudy, path: Path, *, title: str) -> None:
-    """Write the picture; the format follows the ending of `path`."""
+def plot_stability(study: StabilityStudy, path: Path, *, title: str, folds: Sequence[float] = ()) -> None:
+    """Write the picture; the format follows the ending of `path`. `folds`: non-linear critical speeds to mark."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -58,6 +59,14 @@ def plot_stability(study: StabilityStudy, path: Path, *, title: str) -> None:
             "--",
             color="tab:red",
             label=f"turns unstable: {first.speed_mps:.1f} m/s, {first.frequency_hz:.2f} Hz",
+        )
+    for k, speed in enumerate(folds):
+        left.axvline(
+            speed,
+            color="tab:purple",
+            linewidth=1.1,
+            linestyle=":",
+            label=f"hunting persists from {speed:.1f} m/s" if k == 0 else None,
         )
     left.set_xlabel("speed [m/s]")
     left.set_ylabel("damping ratio [%]")

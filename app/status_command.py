@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from calendar import timegm
+from time import strptime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,18 +16,19 @@ MOST_CASES_PER_AXIS = 2_000_000  # the status array is read for the totals per a
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of the verb."""
-    parser.add_argument("store", metavar="FOLDER.zarr", help="a store made by 'railsweep run'")
+    parser.add_argument("store", metavar="FOLDER.zarr|URL", help="a store made by 'railsweep run'")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the state of a store."""
+    from railsweep.app.progress import duration
     from railsweep.app.run_command import totals
     from railsweep.sweeps.lock import alive, read_holder
-    from railsweep.sweeps.session import progress_of
-    from railsweep.sweeps.store import open_store
+    from railsweep.sweeps.progress import present_rate, progress_of
+    from railsweep.sweeps.remote import open_anywhere
 
-    store = open_store(args.store)
+    store = open_anywhere(args.store)
     progress = progress_of(store)
     holder = read_holder(store.own / "lock.json")
     living = None if holder is None else alive(holder)
@@ -35,11 +38,16 @@ def run(args: argparse.Namespace) -> int:
     progress.outcome = (
         "finished" if not progress.left else "pending" if not (holder and living is not False) else "running"
     )
+    rate = None
+    if holder is not None and progress.outcome == "running":
+        rate = present_rate(store, timegm(strptime(holder.since, "%Y-%m-%dT%H:%M:%SZ")))
+    seconds_left = None if not rate else progress.left / rate
     axes = per_axis(store)
     if args.json:
         facts = totals(progress)
         for key in ("computed", "compute_seconds", "write_seconds", "blocks_lost", "problem"):
             del facts[key]
+        facts |= {"cases_per_s": rate, "seconds_left": seconds_left}
         print(json.dumps({"store": str(store.path), **facts, "driver": driver, "axes": axes}))
         return 0
     kinds = ", ".join(f"{n} {name.lower()}" for name, n in sorted(progress.statuses.items()))
@@ -50,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
     if driver is not None:
         word = {True: "running", False: "dead", None: "on another host"}[living]
         print(f"driver: process {driver['pid']} on {driver['host']} since {driver['since']} ({word})")
+    if rate and seconds_left is not None:
+        print(f"{progress.left} left, {rate:.3g}/s, {duration(seconds_left)} to go")
     for name, rows in axes.items():
         print(f"{name}:")
         for row in rows:
@@ -63,7 +73,7 @@ def per_axis(store: StudyStore) -> dict[str, list[dict[str, Any]]]:
     """Done, failed and left along every axis; empty for a store too large to count on the fly."""
     import numpy as np
 
-    from railsweep.sweeps.evaluate import GOOD, PENDING
+    from railsweep.sweeps.quantity import GOOD, PENDING
 
     if store.plan.cases > MOST_CASES_PER_AXIS:
         return {}

@@ -80,6 +80,8 @@ def submit(system: str, path: Path) -> str:
 
 def script(args: argparse.Namespace, name: str) -> str:
     """The text of the batch script."""
+    from railsweep.cluster.dask import walltime_of
+
     nodes, tasks = _count("--nodes", args.nodes), _count("--tasks-per-node", args.tasks_per_node)
     walltime = _word("--walltime", args.walltime, r"(\d+-)?\d{1,3}:\d{2}(:\d{2})?")
     queue = args.queue and _word("--queue", args.queue, WORD)
@@ -101,7 +103,7 @@ def script(args: argparse.Namespace, name: str) -> str:
         head = [
             f"#PBS -N {name[:15]}",
             f"#PBS -l select={nodes}:ncpus={tasks}:mpiprocs={tasks}",
-            f"#PBS -l walltime={walltime}",
+            f"#PBS -l walltime={walltime_of('pbs', walltime)}",
             "#PBS -j oe",
         ]
         head += [f"#PBS -q {queue}"] * bool(queue) + [f"#PBS -A {account}"] * bool(account)
@@ -110,7 +112,7 @@ def script(args: argparse.Namespace, name: str) -> str:
             f"#BSUB -J {name}",
             f"#BSUB -n {nodes * tasks}",
             f'#BSUB -R "span[ptile={tasks}]"',
-            f"#BSUB -W {':'.join(walltime.split(':')[:2])}",
+            f"#BSUB -W {walltime_of('lsf', walltime)}",
             f"#BSUB -o {name}.%J.log",
         ]
         head += [f"#BSUB -q {queue}"] * bool(queue) + [f"#BSUB -P {account}"] * bool(account)

@@ -2,10 +2,13 @@
 
 Run: python bench/studies.py [--quick] [--only NAME ...]. Prints tables and appends to history/studies.json.
 
-* overhead: cases of about 50 ms (time histories) on processes, dask and mpi: worker time that is not computation.
+* overhead: cases of about 50 ms (time histories) on processes, dask and mpi: worker time that is not computation. Wall
+  time on a busy machine says little, so the processor time of writing and of the driver stands beside it.
 * scaling: the same on one and two workers.
-* rate: cases of about 1 ms (spectra), against the same cases in a bare loop over two processes.
+* rate: cases of about 1 ms (spectra): the whole machinery against the bare kernels, by wall time over two processes,
+  and by processor time, kernels, evaluation and blocks taking turns in one process.
 * memory: resident size after 1,000 and after 10,000 cases.
+* dispatch: empty blocks per second through each executor.
 * model: strong and weak scaling to 1,000 nodes from the measured costs per block.
 """
 
@@ -18,8 +21,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import psutil
 from history import append
 
@@ -28,6 +33,7 @@ from railsweep.sweeps import load_study, make_plan, open_or_create, run_session
 from railsweep.sweeps.block import task_of, warm_up
 from railsweep.sweeps.session import evaluator_of, measured_cost
 from railsweep.sweeps.study import ExecutorChoice
+from railsweep.sweeps.task import BlockReport, Stop
 
 SIMULATIONS = """
 name = "simulations"
@@ -79,8 +85,27 @@ block_cases = {block}
 
 NODES = (1, 10, 100, 1000)
 CORES_PER_NODE = 64
-DASK_TASKS_PER_S = 160.0  # reliability.md 5; measured below for our own blocks
 METADATA_OPERATIONS_PER_S = 20_000.0  # assumed: what one metadata server of a parallel file system sustains
+OPERATIONS_PER_FILE = 5  # create, rename, open again, fsync, fsync of the folder
+STRONG_CASES = 10**7  # of 50 ms: 139 hours on one core
+WEAK_CASES_PER_CORE = 10**4
+CASE_S = 0.05
+LEAST_BLOCKS_PER_WORKER = 4  # as the plan has it
+FIND_OPERATIONS_PER_MODULE = 3  # stat, open, read of what an import looks for
+
+
+@dataclass(frozen=True)
+class EmptyTask:
+    """Blocks of nothing."""
+
+    block_limit_s: float | None = None
+
+    def warm_up(self):
+        """Nothing to warm up."""
+
+    def __call__(self, block, abandon=None):
+        """Nothing."""
+        return BlockReport(block=block, cases=1, failed=0, pid=os.getpid())
 
 
 def written(folder, text, **numbers):
@@ -98,11 +123,12 @@ def timed_run(text, kind, workers, **numbers):
         if kind == "mpi":
             return mpi_run(folder, store, workers)
         executor = make_executor(ExecutorChoice(kind=kind, workers=workers))
-        begin = time.perf_counter()
+        begin, driver = time.perf_counter(), time.process_time()
         progress = run_session(store, executor)
-        wall = time.perf_counter() - begin
+        wall, driver = time.perf_counter() - begin, time.process_time() - driver
         executor.close()
-        return summary(store, progress.compute_seconds, progress.write_seconds, wall)
+        found = summary(store, progress.compute_seconds, progress.write_seconds, wall)
+        return {**found, "driver_cpu_ms_per_block": 1e3 * driver / store.plan.blocks}
 
 
 def summary(store, compute, write, wall):
@@ -144,6 +170,8 @@ def mpi_run(folder, store, workers):
     begin = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wall = time.perf_counter() - begin
+    if not done.stdout:
+        raise SystemExit(f"the run under mpiexec failed: {done.stderr}")
     facts = json.loads(done.stdout.splitlines()[-1])
     return summary(store, facts["compute_seconds"], facts["write_seconds"], wall)
 
@@ -189,7 +217,7 @@ def bare_loop(text, numbers, cases, pipe):
 
 
 def rate(quick):
-    """Cases of a millisecond through the whole machinery, against the bare loop in as many processes."""
+    """Cases of a millisecond through the whole machinery, against the bare kernels."""
     numbers = {"count": 40 if quick else 2000, "block": 100 if quick else 1000}
     ours, theirs = multiprocessing.get_context("spawn").Pipe()
     team = [
@@ -202,7 +230,41 @@ def rate(quick):
     for process in team:
         process.join()
     run = timed_run(SPECTRA, "processes", 2, **numbers)
-    return {**run, "bare_cases_per_s": bare, "percent_of_bare": 100.0 * run["cases_per_s"] / bare}
+    return {
+        **run,
+        "bare_cases_per_s": bare,
+        "percent_of_bare": 100.0 * run["cases_per_s"] / bare,
+        **processor_time(quick),
+    }
+
+
+def processor_time(quick):
+    """Microseconds of processor time per case, the three ways taking turns: kernels alone, evaluation, whole blocks."""
+    with tempfile.TemporaryDirectory() as folder:
+        study = written(folder, SPECTRA, count=40 if quick else 100, block=500)
+        store, _ = open_or_create(study, Path(folder), Path(folder) / study.output.store, 1)
+        evaluator, task = evaluator_of(study, Path(folder)), task_of(store)
+        task.warm_up()
+        task(0)
+        spent = {"kernel_cpu_us": 0.0, "evaluation_cpu_us": 0.0, "block_cpu_us": 0.0}
+        cases = 0
+        for block in range(1, store.plan.blocks):
+            values = [store.plan.values(position) for position in store.plan.indices(block)]
+            marks = [time.process_time()]
+            for one in values:
+                model = evaluator.binder(list(one))
+                np.linalg.eigvals(model.jacobian(0.0, model.equilibrium()))
+            marks.append(time.process_time())
+            for one in values:
+                evaluator(one, 0)
+            marks.append(time.process_time())
+            task(block)
+            marks.append(time.process_time())
+            for name, first, last in zip(spent, marks, marks[1:], strict=False):
+                spent[name] += last - first
+            cases += len(values)
+        found = {name: 1e6 * seconds / cases for name, seconds in spent.items()}
+        return {**found, "percent_of_kernel_cpu": 100.0 * spent["kernel_cpu_us"] / spent["block_cpu_us"]}
 
 
 def memory(quick):
@@ -218,50 +280,90 @@ def memory(quick):
         return {"few": few, "many": many, "growth_percent": 100.0 * (sizes[many] / sizes[few] - 1.0)}
 
 
+def dispatch(quick):
+    """Empty blocks per second: what the driver and the executor need for a block, whatever is in it."""
+    blocks, found = (200 if quick else 1000), {}
+    for kind in ("processes", "dask"):
+        executor = make_executor(ExecutorChoice(kind=kind, workers=2))
+        list(executor.run(EmptyTask(), range(8), Stop()))  # starts the workers
+        begin = time.perf_counter()
+        assert len(list(executor.run(EmptyTask(), range(blocks), Stop()))) == blocks
+        found[f"{kind}_per_s"] = blocks / (time.perf_counter() - begin)
+        executor.close()
+    mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    words = [mpiexec, "-n", "3", sys.executable, __file__, "--mpi-dispatch", str(blocks)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    found["mpi_per_s"] = float(done.stdout.split()[-1])
+    return found
+
+
+def mpi_dispatch(blocks):
+    """The MPI part of `dispatch`, run under mpiexec."""
+    from railsweep.cluster.mpi import MpiExecutor
+
+    executor = MpiExecutor()
+    if executor.drives:
+        list(executor.run(EmptyTask(), range(8), Stop()))
+        begin = time.perf_counter()
+        list(executor.run(EmptyTask(), range(blocks), Stop()))
+        print(blocks / (time.perf_counter() - begin))
+        executor.close()
+
+
 def model(measured):
     """Strong and weak scaling from costs per block; a study is as fast as its scarcest resource.
 
     Per block of 2 s: computing and writing on the worker, one dispatch by the driver (serial), and metadata operations
-    (create, write, fsync, rename per array and ledger file) on a shared file system.
+    on a shared file system for every array and the ledger. Start-up: every worker imports its modules, from a shared
+    file system (the storm counted here) or from a disk of its node (nothing). Rates that this run did not measure are
+    those of an earlier run.
     """
-    block_s = 2.0
-    run = measured["overhead"]["processes"] if "overhead" in measured else None
-    write_s = run["write_s"] / run["blocks"] if run else 0.03
-    arrays = 7
-    operations = 5 * (arrays + 1)
-    dispatch_per_s = {"mpi": 1500.0, "dask": DASK_TASKS_PER_S}
-    table = {}
-    for kind, dispatch in dispatch_per_s.items():
+    run = measured.get("overhead", {}).get("processes", {"write_s": 0.03, "blocks": 1})
+    rates = measured.get("dispatch", {"mpi_per_s": 1500.0, "dask_per_s": 160.0})
+    write_s, files = run["write_s"] / run["blocks"], 8  # seven arrays and the ledger
+    modules = sum(1 for m in list(sys.modules.values()) if getattr(m, "__file__", None))
+    table = {"modules_imported": modules, "write_s_per_block": write_s}
+    for kind in ("mpi", "dask"):
         for nodes in NODES:
             workers = nodes * CORES_PER_NODE
-            limits = {
-                "cores": workers / (block_s + write_s),
-                "driver dispatch": dispatch,
-                "metadata server": METADATA_OPERATIONS_PER_S / operations,
-            }
-            limiting = min(limits, key=limits.__getitem__)
-            table[f"{kind} {nodes} nodes"] = {
-                "blocks_per_s": limits[limiting],
-                "efficiency_percent": 100.0 * limits[limiting] * block_s / workers,
-                "limited_by": limiting,
-                "block_s_for_90_percent": block_seconds_for(0.9, workers, write_s, dispatch, operations),
-            }
+            storm = workers * modules * FIND_OPERATIONS_PER_MODULE / METADATA_OPERATIONS_PER_S
+            for law, cases in (("strong", STRONG_CASES), ("weak", WEAK_CASES_PER_CORE * workers)):
+                # The plan: blocks of 2 s, or smaller ones when every worker could not have its share.
+                block_cases = max(1, min(int(2.0 / CASE_S), cases // (LEAST_BLOCKS_PER_WORKER * workers)))
+                blocks = -(-cases // block_cases)
+                seconds = {
+                    "cores": -(-blocks // workers) * (block_cases * CASE_S + write_s),
+                    "driver dispatch": blocks / rates[f"{kind}_per_s"],
+                    "metadata server": blocks * files * OPERATIONS_PER_FILE / METADATA_OPERATIONS_PER_S,
+                }
+                limiting = max(seconds, key=seconds.__getitem__)
+                table[f"{law} {kind} {nodes} nodes"] = {
+                    "hours": seconds[limiting] / 3600.0,
+                    "efficiency_percent": 100.0 * cases * CASE_S / workers / seconds[limiting],
+                    "limited_by": limiting,
+                    "import_storm_s": storm,
+                    "block_s_for_90_percent": block_seconds_for(0.9, workers, write_s, rates[f"{kind}_per_s"], files),
+                }
     return table
 
 
-def block_seconds_for(share, workers, write_s, dispatch, operations):
+def block_seconds_for(share, workers, write_s, dispatch_per_s, files):
     """Seconds of work per block that keep this share of all cores computing."""
-    slowest = min(dispatch, METADATA_OPERATIONS_PER_S / operations)
+    slowest = min(dispatch_per_s, METADATA_OPERATIONS_PER_S / (files * OPERATIONS_PER_FILE))
     return max(share * workers / slowest, share * write_s / (1.0 - share))
 
 
 def main():
     """Run the parts asked for."""
-    parts = {"overhead": overhead, "scaling": scaling, "rate": rate, "memory": memory}
+    parts = {"overhead": overhead, "scaling": scaling, "rate": rate, "memory": memory, "dispatch": dispatch}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the work")
     parser.add_argument("--only", nargs="+", choices=list(parts), default=list(parts))
+    parser.add_argument("--mpi-dispatch", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.mpi_dispatch:
+        mpi_dispatch(args.mpi_dispatch)
+        return
     with tempfile.TemporaryDirectory() as folder:
         study = written(folder, SIMULATIONS, duration=0.9, count=5, block=5)
         results = {"cost": {"simulation_ms": 1e3 * measured_cost(evaluator_of(study, Path(folder)))}}
@@ -271,6 +373,7 @@ def main():
         results[name] = parts[name](args.quick)
     results["model"] = model(results)
     results["quick"] = args.quick
+    results["load_average"] = os.getloadavg()[0]  # wall times mean little when it exceeds the number of workers
     show(results)
     append("studies", results)
 

@@ -25,7 +25,7 @@ def make_executor(choice: ExecutorChoice) -> Executor:
     if choice.kind == "processes":
         from railsweep.cluster.processes import ProcessExecutor
 
-        return ProcessExecutor(workers)
+        return ProcessExecutor(workers, choice.recycle_blocks)
     if choice.kind == "dask":
         from railsweep.cluster.dask import make_dask_executor
 

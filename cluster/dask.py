@@ -65,13 +65,24 @@ class DaskExecutor:
                 self.client.cancel(idle)
             if not running:
                 return
-            try:
-                future = ended.get(timeout=0.2)
-            except queue.Empty:
-                continue
-            if future in running:
-                block = running.pop(future)
-                yield _outcome(future, block)
+            done = {future: running.pop(future) for future in _drain(ended) if future in running}
+            yield from self._outcomes(done)
+
+    def _outcomes(self, done: dict[Any, int]) -> Iterator[Outcome]:
+        """What ended futures hold, fetched together: one round trip through the scheduler instead of one each."""
+        whole = [future for future in done if future.status == "finished"]
+        try:
+            outcomes: list[Outcome] = self.client.gather(whole)
+        except Exception as error:  # the worker died after its report to the scheduler; the ledger knows what it wrote
+            outcomes = [lost(done[future], error) for future in whole]
+        yield from outcomes
+        for future in done.keys() - set(whole):
+            if future.cancelled():
+                yield BlockLost(block=done[future], reason="the scheduler gave the block up")
+            else:
+                yield lost(done[future], future.exception())
+        for future in done:
+            future.release()
 
     def close(self) -> None:
         """Leave the scheduler; end the cluster when it is ours."""
@@ -80,13 +91,15 @@ class DaskExecutor:
             self.cluster.close()
 
 
-def _outcome(future: Any, block: int) -> Outcome:
-    if future.cancelled():
-        return BlockLost(block=block, reason="the scheduler gave the block up")
-    error = future.exception()
-    outcome: Outcome = future.result() if error is None else lost(block, error)
-    future.release()
-    return outcome
+def _drain(ended: queue.SimpleQueue[Any]) -> list[Any]:
+    """All futures that have ended, after a short wait for the first."""
+    found = []
+    try:
+        found.append(ended.get(timeout=0.2))
+        while True:
+            found.append(ended.get_nowait())
+    except queue.Empty:
+        return found
 
 
 def make_dask_executor(choice: ExecutorChoice, workers: int) -> DaskExecutor:
@@ -111,7 +124,12 @@ def make_dask_executor(choice: ExecutorChoice, workers: int) -> DaskExecutor:
             require_encryption=True,
         )
     elif choice.tls:
-        security = Security.temporary()
+        try:
+            security = Security.temporary()
+        except ImportError as error:
+            raise InputError(
+                "executor.tls", f"without files needs another package: {error}", "tls_ca, tls_cert and tls_key"
+            ) from None
     # Workers come and go with walltimes and adaptive scaling; that must not count against a block.
     dask.config.set({"distributed.scheduler.allowed-failures": 10, "distributed.comm.timeouts.connect": CONNECT_S})
     if choice.address:
@@ -154,15 +172,30 @@ def queue_cluster(choice: QueueChoice, security: Any = None) -> Any:
     if choice.system == "htcondor":
         options["disk"] = choice.memory
     else:
-        options |= {"walltime": choice.walltime}
+        seconds = walltime_seconds(choice.walltime)
+        options["walltime"] = walltime_of(choice.system, choice.walltime)
         if choice.queue:
             options["queue"] = choice.queue
         if choice.account:
             options["project" if choice.system == "lsf" else "account"] = choice.account
-        seconds = walltime_seconds(choice.walltime)
         if seconds > 600:
             options["worker_extra_args"] = ["--lifetime", f"{seconds - 240}s", "--lifetime-stagger", "2m"]
     return getattr(dask_jobqueue, kinds[choice.system])(**options)
+
+
+def walltime_of(system: str, text: str) -> str:
+    """A walltime as a batch system writes it: PBS knows no days, LSF neither days nor seconds.
+
+    >>> walltime_of("pbs", "1-02:00:30"), walltime_of("lsf", "1-02:00:30")
+    ('26:00:30', '26:01')
+    """
+    seconds = walltime_seconds(text)
+    if system == "pbs":
+        return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    if system == "lsf":
+        minutes = -(-seconds // 60)
+        return f"{minutes // 60:02d}:{minutes % 60:02d}"
+    return text
 
 
 def walltime_seconds(text: str) -> int:

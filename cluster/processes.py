@@ -57,6 +57,7 @@ class Worker:
     block: int | None = None
     since: float = 0.0
     ready: bool = False
+    answers: int = 0
 
     def end(self) -> None:
         """Kill and reap."""
@@ -66,14 +67,18 @@ class Worker:
 
 
 class ProcessExecutor:
-    """A fixed number of worker processes; dead ones are replaced."""
+    """A fixed number of worker processes; dead ones are replaced, and those that have computed `recycle_blocks`.
+
+    Recycling (0: never) bounds the memory of a worker whose libraries leak.
+    """
 
     name = "processes"
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+    def __init__(self, workers: int, recycle_blocks: int = 0) -> None:
+        self.workers, self.recycle_blocks = workers, recycle_blocks
         self._context = multiprocessing.get_context("spawn")
         self._team: list[Worker] = []
+        self._leaving: list[Worker] = []
         self._task: Task | None = None
         self._failed_starts = 0
 
@@ -154,6 +159,12 @@ class ProcessExecutor:
             worker.ready, self._failed_starts = True, 0
             return
         worker.block = None
+        worker.answers += 1
+        if worker.answers == self.recycle_blocks:
+            with contextlib.suppress(OSError):
+                worker.pipe.send(None)
+            self._team.remove(worker)
+            self._leaving = [w for w in self._leaving if w.process.is_alive()] + [worker]
         yield message
 
     def _drop(self, worker: Worker, reason: str) -> Iterator[Outcome]:
@@ -169,11 +180,12 @@ class ProcessExecutor:
         for worker in self._team:
             with contextlib.suppress(OSError):
                 worker.pipe.send(None)
-        for worker in self._team:
+        for worker in (*self._team, *self._leaving):
             if worker.block is None and worker.ready:
                 worker.process.join(2.0)
             worker.end()
         self._team.clear()
+        self._leaving.clear()
 
 
 def _how(code: int | None) -> str:

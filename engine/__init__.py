@@ -9,6 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .assessment import FIGURES as FIGURES
+    from .assessment import assess as assess
+    from .assessment import assessment_channels as assessment_channels
     from .conicity import equivalent_conicity as equivalent_conicity
     from .contact_build import build_contact_table as build_contact_table
     from .contact_file import read_contact_table as read_contact_table
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 MODULE_OF_NAME = {
     "ContactTable": "contact_table",
     "Defect": "irregularity_defect",
+    "FIGURES": "assessment",
     "InputError": "errors",
     "Irregularity": "irregularity",
     "Model": "model",
@@ -53,6 +57,8 @@ MODULE_OF_NAME = {
     "Trajectory": "simulation",
     "Vehicle": "vehicle",
     "assemble": "model",
+    "assess": "assessment",
+    "assessment_channels": "assessment",
     "build_contact_table": "contact_build",
     "conical_table": "contact_table",
     "defects": "irregularity_defect",

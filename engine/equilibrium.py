@@ -47,6 +47,16 @@ def find_equilibrium(model: Model, guess: Array | None) -> Array:
     return state
 
 
+def free_states(model: Model) -> NDArray[np.intp]:
+    """States that an equilibrium determines.
+
+    Dry friction holds whatever force it has (its rate is zero at rest), so it keeps the value of the start.
+    """
+    links = model.arrays.link_index
+    berg = links[links[:, slot.INTERNAL_KIND] == slot.BERG, slot.INTERNAL_STATE]
+    return np.setdiff1d(np.arange(model.n), berg + BERG_FRICTION)
+
+
 def _stationary(model: Model) -> Model:
     """The model on the constant, perfect track at the end of a varying one, with its own work space."""
     if model.irregularity is not None:
@@ -68,9 +78,7 @@ def _newton(model: Model, start: Array) -> tuple[Array, int]:
     status = int(vehicle_rhs(0.0, y, arrays, f))
     if status != OK:
         return y, status
-    # dry friction holds whatever force it has (its rate is zero at rest), so it keeps the value of the start
-    berg = arrays.link_index[arrays.link_index[:, slot.INTERNAL_KIND] == slot.BERG, slot.INTERNAL_STATE]
-    free = np.setdiff1d(np.arange(n), berg + BERG_FRICTION)
+    free = free_states(model)
     gravity = float(arrays.operation[slot.GRAVITY]) or 9.81
     worst = int(Status.NEWTON_FAILED)
     norm = float(np.abs(f).max())

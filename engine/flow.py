@@ -28,7 +28,8 @@ class FlowError(RuntimeError):
     """A flow that has no end: `status` says why (derailment, a law out of range, not finite)."""
 
     def __init__(self, status: int) -> None:
-        self.status = Status(status) if status in Status else Status.NOT_FINITE
+        # a right-hand side that raised (-1) counts as not finite
+        self.status = Status(status) if status >= 0 else Status.NOT_FINITE
         super().__init__(f"the motion ends early: {self.status.name.lower()}")
 
 

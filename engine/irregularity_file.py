@@ -3,8 +3,8 @@
 **Measured track** (``.csv``): a header line that declares quantity and unit of every column, then numbers. The first
 column is ``station`` with a uniform step; the others are any of vertical, lateral, cross_level, gauge, or
 left_vertical, right_vertical, left_lateral, right_lateral. Units are the last part of a name: ``station_m``,
-``station_km``, ``vertical_mm``, ``gauge_m``, ``cross_level_mrad``. Lines that begin with ``#`` are comments. The samples
-fade in and out at the ends of the file.
+``station_km``, ``vertical_mm``, ``gauge_m``, ``cross_level_mrad``. Lines that begin with ``#`` are comments. The
+samples fade in and out at the ends of the file.
 
 **Description** (``.toml``): ``[spectrum]`` (a library name or tables of densities, and the settings of `Realisation`),
 ``[[defect]]`` (see `Defect`), or ``[measured]`` (a CSV file with names of its own, each explained by a

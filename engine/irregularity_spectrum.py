@@ -15,8 +15,9 @@ twice. A table says which of these it uses (`frequency`, `sides`).
 
 A realisation is a sum of cosines r(s) = sum a_j cos(2 pi f_j s + theta_j) on the lines f_j = j / length inside the
 band, periodic over its length. a_j^2/2 is the integral of the density over the part of the bin f_j +- 1/(2 length)
-that lies in the band, so the variance of the band is met exactly for any length. With `amplitudes="gaussian"` the a_j are
-Rayleigh distributed about that, which makes the process Gaussian and its spectral estimates scatter like measured ones.
+that lies in the band, so the variance of the band is met exactly for any length. With `amplitudes="gaussian"` the
+a_j are Rayleigh distributed about that, which makes the process Gaussian and its spectral estimates scatter like
+measured ones.
 """
 
 from __future__ import annotations

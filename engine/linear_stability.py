@@ -1,19 +1,20 @@
 """Linear stability: eigenvalues at the equilibrium over speed, named modes, and the speeds where pairs cross.
 
-A mode is followed from speed to speed by the likeness of its eigenvectors. Modes without damping by construction (bogie
-pitch in a wagon without primary dampers) sit on the imaginary axis at every speed; they are named neutral and never
-counted as unstable.
+Any other parameter can stand for the speed. Modes are followed as `railsweep.engine.crossing` says; those without
+damping by construction (bogie pitch in a wagon without primary dampers) are named neutral and never counted as
+unstable.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from railsweep.engine.crossing import AxisCrossing, Spectrum, crossings_between, neutral_modes
 from railsweep.engine.document import check_number
 from railsweep.engine.errors import InputError
 from railsweep.engine.model import Binder, Model, ModelError
@@ -21,9 +22,6 @@ from railsweep.engine.model import Binder, Model, ModelError
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
-NEUTRAL_RATIO = 3e-6  # abs(Re) / abs(lambda) below this at two speeds is no damping at all
-NEUTRAL_SPEED_STEP = 0.02  # relative distance of the second speed
-CROSSING_TOLERANCE = 1e-9  # relative, in speed
 SHOWN_SHARE = 0.05  # bodies with less of a mode's energy are not listed
 
 
@@ -57,20 +55,25 @@ class Mode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
-    """A speed at which an eigenvalue (pair) crosses the imaginary axis."""
+    """A value of the parameter at which an eigenvalue (pair) crosses the imaginary axis."""
 
-    speed_mps: float
+    value: float
     frequency_hz: float
-    direction: str  # "unstable" or "stable" with rising speed
+    direction: str  # "unstable" or "stable" with rising value
     bodies: tuple[tuple[str, float], ...]
     multiplicity: int = 1
+
+    @property
+    def speed_mps(self) -> float:
+        """The value, where the parameter is the speed."""
+        return self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedPoint:
-    """Equilibrium and modes at one speed; `error` says why there are none."""
+    """Equilibrium and modes at one speed (or value of another parameter); `error` says why there are none."""
 
-    speed_mps: float
+    value: float
     equilibrium: Array | None = None
     modes: tuple[Mode, ...] = ()
     error: str = ""
@@ -80,6 +83,11 @@ class SpeedPoint:
         """Number of unstable modes (pairs count once)."""
         return sum(1 for mode in self.modes if mode.eigenvalue.real > 0.0 and not mode.neutral)
 
+    @property
+    def speed_mps(self) -> float:
+        """The value, where the parameter is the speed."""
+        return self.value
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StabilityStudy:
@@ -87,11 +95,12 @@ class StabilityStudy:
 
     points: tuple[SpeedPoint, ...]
     crossings: tuple[Crossing, ...] = field(default=())
+    parameter: str = "speed_mps"
 
     @property
     def critical_speed_mps(self) -> float | None:
-        """Lowest speed at which a mode turns unstable; None when no mode does."""
-        return next((c.speed_mps for c in self.crossings if c.direction == "unstable"), None)
+        """Lowest speed (value) at which a mode turns unstable; None when no mode does."""
+        return next((c.value for c in self.crossings if c.direction == "unstable"), None)
 
 
 def spectrum(model: Model, equilibrium: Array | None = None) -> tuple[Array, ComplexArray, ComplexArray]:
@@ -101,15 +110,17 @@ def spectrum(model: Model, equilibrium: Array | None = None) -> tuple[Array, Com
     return state, values.astype(np.complex128), vectors.astype(np.complex128)
 
 
-def stability(model: Model, speeds_mps: Sequence[float]) -> StabilityStudy:
+def stability(model: Model, speeds_mps: Sequence[float], parameter: str = "speed_mps") -> StabilityStudy:
     """Eigenvalues over speed on the model's track, and all crossings between the first and the last speed.
 
     Parameters
     ----------
     model : Model
-        Its own speed does not matter.
+        Its own value of the parameter does not matter.
     speeds_mps : sequence of float
-        Increasing speeds [m/s].
+        Increasing speeds [m/s], or values of `parameter`.
+    parameter : str
+        Any number that `Model.bind` takes.
 
     Examples
     --------
@@ -118,121 +129,61 @@ def stability(model: Model, speeds_mps: Sequence[float]) -> StabilityStudy:
     >>> 95.0 < study.critical_speed_mps < 105.0
     True
     """
-    speeds = [check_number("speeds_mps", float(v), above=0.0) for v in speeds_mps]
-    if not speeds or any(b <= a for a, b in pairwise(speeds)):
-        raise InputError("speeds_mps", f"{len(speeds)} speeds", "at least one, increasing")
-    binder = model.bind(["speed_mps"])
+    above = 0.0 if parameter == "speed_mps" else -np.inf
+    values = [check_number(_plural(parameter), float(v), above=above) for v in speeds_mps]
+    if not values or any(b <= a for a, b in pairwise(values)):
+        raise InputError(_plural(parameter), f"{len(values)} values", "at least one, increasing")
+    binder = model.bind([parameter])
+
+    def solve(value: float, guess: Array | None) -> Spectrum:
+        return _spectrum_at(binder, value, guess)
+
     points: list[SpeedPoint] = []
     crossings: list[Crossing] = []
     guess: Array | None = None
-    last: _Solved | None = None
-    for speed in speeds:
+    last: Spectrum | None = None
+    for value in values:
         try:
-            solved = _solve(binder, speed, guess)
+            solved = solve(value, guess)
         except ModelError as error:
-            points.append(SpeedPoint(speed_mps=speed, error=f"{error.status.name.lower()}: {error}"))
+            points.append(SpeedPoint(value=value, error=f"{error.status.name.lower()}: {error}"))
             guess, last = None, None
             continue
-        neutral = _neutral(binder, solved)
+        neutral = neutral_modes(solve, solved)
         modes = tuple(
-            _mode(model, solved.values[i], solved.vectors[:, i], bool(neutral[i]))
-            for i in np.argsort(-solved.values.real, kind="stable")
-            if solved.values[i].imag >= 0.0
+            _mode(model, solved.eigenvalues[i], solved.vectors[:, i], bool(neutral[i]))
+            for i in np.argsort(-solved.eigenvalues.real, kind="stable")
+            if solved.eigenvalues[i].imag >= 0.0
         )
-        points.append(SpeedPoint(speed_mps=speed, equilibrium=solved.state, modes=modes))
+        points.append(SpeedPoint(value=value, equilibrium=solved.state, modes=modes))
         if last is not None:
-            crossings += _crossings(model, binder, last, solved, neutral)
+            crossings += _merged([_named(model, c) for c in crossings_between(solve, last, solved, neutral)])
         guess, last = solved.state, solved
-    return StabilityStudy(points=tuple(points), crossings=tuple(sorted(crossings, key=lambda c: c.speed_mps)))
+    found = tuple(sorted(crossings, key=lambda c: c.value))
+    return StabilityStudy(points=tuple(points), crossings=found, parameter=parameter)
 
 
-@dataclass(frozen=True, slots=True)
-class _Solved:
-    speed: float
-    state: Array
-    values: ComplexArray
-    vectors: ComplexArray
+def _plural(parameter: str) -> str:
+    return "speeds_mps" if parameter == "speed_mps" else f"values of {parameter}"
 
 
-def _solve(binder: Binder, speed: float, guess: Array | None) -> _Solved:
-    model = binder([speed])
+def _spectrum_at(binder: Binder, value: float, guess: Array | None) -> Spectrum:
+    model = binder([value])
     state: Array | None = None
     if guess is not None:
         try:
             state = model.equilibrium(guess)
         except ModelError:
             state = None
-    return _Solved(speed, *spectrum(model, state))
+    return Spectrum(value, *spectrum(model, state))
 
 
-def _neutral(binder: Binder, solved: _Solved) -> NDArray[np.bool_]:
-    """Which eigenvalues stay on the imaginary axis when the speed changes."""
-    size = np.abs(solved.values) + 1e-300
-    candidate = (np.abs(solved.values.real) <= NEUTRAL_RATIO * size) | (size < 1e-6)
-    if not candidate.any():
-        return candidate
-    try:
-        other = _solve(binder, solved.speed * (1.0 - NEUTRAL_SPEED_STEP), solved.state)
-    except ModelError:
-        return candidate
-    partner = _match(solved, other)
-    near = np.abs(other.values[partner].real) <= NEUTRAL_RATIO * (np.abs(other.values[partner]) + 1e-300)
-    return candidate & (near | (np.abs(other.values[partner]) < 1e-6))
-
-
-def _match(a: _Solved, b: _Solved) -> NDArray[np.intp]:
-    """For every eigenvalue of `a` the index of its continuation in `b`: alike vectors, near values."""
-    from scipy.optimize import linear_sum_assignment
-
-    likeness = np.abs(a.vectors.conj().T @ b.vectors)
-    distance = np.abs(a.values[:, None] - b.values[None, :]) / (1.0 + np.abs(a.values)[:, None])
-    rows, columns = linear_sum_assignment(distance * 4.0 - likeness)
-    partner = np.empty(a.values.size, np.intp)
-    partner[rows] = columns
-    return partner
-
-
-def _crossings(model: Model, binder: Binder, low: _Solved, high: _Solved, neutral: NDArray[np.bool_]) -> list[Crossing]:
-    partner = _match(high, low)
-    found: list[Crossing] = []
-    for i in range(high.values.size):
-        before, after = low.values[partner[i]], high.values[i]
-        if neutral[i] or after.imag < 0.0 or (before.real > 0.0) == (after.real > 0.0):
-            continue
-        crossing = _locate(model, binder, low, high, int(partner[i]), i)
-        if crossing is not None:
-            found.append(crossing)
-    return _merged(found)
-
-
-def _locate(model: Model, binder: Binder, low: _Solved, high: _Solved, i: int, j: int) -> Crossing | None:
-    """Root of Re(lambda) of one followed mode between two speeds (regula falsi with bisection as safeguard)."""
-    a, fa, ka = low, low.values[i].real, i
-    b, fb, kb = high, high.values[j].real, j
-    for step in range(60):
-        if abs(b.speed - a.speed) <= CROSSING_TOLERANCE * b.speed or fa == 0.0:
-            break
-        speed = b.speed - fb * (b.speed - a.speed) / (fb - fa)
-        if step % 3 == 2 or not (a.speed < speed < b.speed):
-            speed = 0.5 * (a.speed + b.speed)
-        try:
-            middle = _solve(binder, speed, a.state)
-        except ModelError:
-            return None
-        k = int(_match(b, middle)[kb]) if abs(speed - b.speed) < abs(speed - a.speed) else int(_match(a, middle)[ka])
-        f = middle.values[k].real
-        if (f > 0.0) == (fb > 0.0):
-            b, fb, kb = middle, f, k
-        else:
-            a, fa, ka = middle, f, k
-        if abs(f) <= 1e-10 * abs(middle.values[k]):
-            a, fa, ka, b, fb, kb = middle, f, k, middle, f, k
-            break
-    mode = _mode(model, b.values[kb], b.vectors[:, kb], neutral=False)
+def _named(model: Model, crossing: AxisCrossing) -> Crossing:
+    mode = _mode(model, crossing.eigenvalue, crossing.vector, neutral=False)
     return Crossing(
-        speed_mps=float(b.speed),
+        value=crossing.value,
         frequency_hz=abs(mode.frequency_hz),
-        direction="unstable" if high.values[j].real > 0.0 else "stable",
+        direction="unstable" if crossing.rising else "stable",
         bodies=mode.bodies,
     )
 
@@ -240,10 +191,10 @@ def _locate(model: Model, binder: Binder, low: _Solved, high: _Solved, i: int, j
 def _merged(found: list[Crossing]) -> list[Crossing]:
     """Crossings of a double eigenvalue (two independent bogies) as one with its multiplicity."""
     merged: list[Crossing] = []
-    for c in sorted(found, key=lambda c: c.speed_mps):
+    for c in sorted(found, key=lambda c: c.value):
         if (
             merged
-            and abs(c.speed_mps - merged[-1].speed_mps) <= 1e-6 * c.speed_mps
+            and abs(c.value - merged[-1].value) <= 1e-6 * abs(c.value)
             and abs(c.frequency_hz - merged[-1].frequency_hz) <= 1e-5 * (1e-3 + c.frequency_hz)
             and c.direction == merged[-1].direction
         ):
@@ -253,15 +204,7 @@ def _merged(found: list[Crossing]) -> list[Crossing]:
                 shares[name] = shares.get(name, 0.0) + share
             total = sum(shares.values())
             bodies = tuple(sorted(((n, s / total) for n, s in shares.items()), key=lambda item: -item[1]))
-            merged.append(
-                Crossing(
-                    speed_mps=last.speed_mps,
-                    frequency_hz=last.frequency_hz,
-                    direction=last.direction,
-                    bodies=bodies,
-                    multiplicity=last.multiplicity + 1,
-                )
-            )
+            merged.append(replace(last, bodies=bodies, multiplicity=last.multiplicity + 1))
         else:
             merged.append(c)
     return merged

@@ -177,7 +177,8 @@ class Model:
     @cached_property
     def parameters(self) -> dict[str, float]:
         """Every parameter that `bind` accepts, with its present value (SI)."""
-        return {name: self.layout.value(name, self.buffer) for name in self.layout.parameters.names()}
+        names = (name for name in self.layout.parameters.names() if not self._is_idle(name))
+        return {name: self.layout.value(name, self.buffer) for name in names}
 
     def index(self, name: str) -> int:
         """Position of a state in the state vector."""
@@ -291,9 +292,17 @@ class Model:
             raise InputError("bind", f"{wanted} names a parameter twice", "different parameters")
         if self.track.varies and any(p.changes_track for p in found):
             raise InputError("bind", "track parameters of a varying track", "a constant track, or another Track")
-        if any(p.changes_irregularity for p in found) and (self.irregularity is None or self.irregularity.seed is None):
-            raise InputError("bind", "irregularity.seed of a track that is not random", 'irregularity="erri-high"')
+        for p in found:
+            if self._is_idle(p.name):
+                kind = "perfect track" if self.irregularity is None else "track that is not random"
+                raise InputError("bind", f"{p.name} of a {kind}", "a rough track, such as irregularity='erri-high'")
         return Binder(model=self, parameters=found, geometry=places)
+
+    def _is_idle(self, name: str) -> bool:
+        """Is this a number of irregularities that the track does not have?"""
+        if self.irregularity is None:
+            return name.startswith("irregularity.")
+        return name == "irregularity.seed" and self.irregularity.seed is None
 
     def _is_geometry(self, name: str) -> bool:
         """Is this a setting of the profiles the contact is built from?"""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .plan import Plan as Plan
     from .plan import make_plan as make_plan
-    from .session import Progress as Progress
+    from .progress import Progress as Progress
+    from .progress import progress_of as progress_of
     from .session import open_or_create as open_or_create
-    from .session import progress_of as progress_of
     from .session import run_session as run_session
     from .store import StudyStore as StudyStore
     from .store import create_store as create_store
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MODULE_OF_NAME = {
     "Executor": "task",
     "Plan": "plan",
-    "Progress": "session",
+    "Progress": "progress",
     "Stop": "task",
     "Study": "study",
     "StudyStore": "store",
@@ -35,7 +35,7 @@ MODULE_OF_NAME = {
     "make_plan": "plan",
     "open_or_create": "session",
     "open_store": "store",
-    "progress_of": "session",
+    "progress_of": "progress",
     "run_session": "session",
 }
 

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from railsweep.sweeps.evaluate import Evaluator, warm_lock
+from railsweep.sweeps.plan import Plan, make_plan
+from railsweep.sweeps.quantity import LongQuantity, over_limit
 from railsweep.sweeps.store import StudyStore, open_store
 from railsweep.sweeps.task import Abandoned, BlockReport
+from railsweep.sweeps.watchdog import SLACK_S, answer_within, noted, watched
 
 BLOCK_GRACE_S = 60.0
 
@@ -40,11 +43,17 @@ class StudyTask:
         arrays = store.blank(block)
         names = [v.name for v in evaluator.variables]
         first = [s.start for s in store.plan.region(block)]
+        limit = store.study.solver.time_limit_s
+        hung = noted(store.hung_folder)
         for position in store.plan.indices(block):
             if abandon is not None and abandon():
                 raise Abandoned
-            values = store.plan.values(position)
-            result = evaluator(values, store.plan.seed(values))
+            values, case = store.plan.values(position), store.plan.number(position)
+            if case in hung:
+                result = over_limit(limit)
+            else:
+                with watched(store.hung_folder, case, limit):
+                    result = evaluator(values, store.plan.seed(values))
             place = tuple(p - f for p, f in zip(position, first, strict=True))
             arrays["status"][place] = result.status
             arrays["reason"][place] = result.reason
@@ -76,7 +85,8 @@ def task_of(store: StudyStore) -> StudyTask:
     for n in store.plan.block_shape:
         cases *= n
     return StudyTask(
-        path=str(store.path.resolve()), block_limit_s=cases * store.study.solver.time_limit_s + BLOCK_GRACE_S
+        path=str(store.path.resolve()),
+        block_limit_s=cases * (store.study.solver.time_limit_s + SLACK_S) + BLOCK_GRACE_S,
     )
 
 
@@ -89,12 +99,21 @@ def report_of(entry: dict[str, object], *, fresh: bool) -> BlockReport:
 def warm_up(evaluator: Evaluator) -> None:
     """Compute the first case once under the lock of the machine-code cache; later processes find the code there."""
     study = evaluator.study
-    purpose = f"{study.quantity} {study.solver.method} {study.track} {study.model} {len(study.contact)}"
+    contact = f"{len(study.contact)} {study.profiles}"
+    purpose = f"{study.quantity} {study.options} {study.solver.method} {study.track} {study.model} {contact}"
     with warm_lock(purpose) as first:
         if first:
-            from railsweep.sweeps.plan import make_plan
-
             plan = make_plan(study, 1)
+            if isinstance(evaluator.quantity, LongQuantity):
+                evaluator.quantity.warm_up(evaluator.binder(list(plan.values(plan.position(0)))))
+                return
             for case in sorted({0, plan.cases // 2, plan.cases - 1}):
-                values = plan.values(plan.position(case))
-                evaluator(values, plan.seed(values))
+                if not answers(evaluator, plan, case):
+                    break  # the run itself will deal with it
+
+
+def answers(evaluator: Evaluator, plan: Plan, case: int) -> bool:
+    """Compute a case for the sake of computing it; False when it hangs."""
+    values = plan.values(plan.position(case))
+    limit = evaluator.study.solver.time_limit_s + SLACK_S
+    return answer_within(limit, lambda: evaluator(values, plan.seed(values)))

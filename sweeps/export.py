@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from railsweep.engine.errors import InputError
-from railsweep.sweeps.evaluate import CaseStatus
 from railsweep.sweeps.ledger import PARTIAL
-from railsweep.sweeps.store import StudyStore
+from railsweep.sweeps.quantity import CaseStatus
+from railsweep.sweeps.store import StudyStore, own_dimensions
 
 NETCDF = (".nc", ".h5", ".hdf5")
 SUFFIXES = (*NETCDF, ".csv")
@@ -44,16 +44,16 @@ def _netcdf(store: StudyStore, path: Path) -> None:
         for key, value in dict(store.group.attrs).items():
             file.attrs[key] = value
         sizes = dict(zip(store.plan.names, store.plan.shape, strict=True))
-        sizes |= {v.dimension: v.length for v in store.variables if v.dimension}
+        sizes |= {d.name: d.length for d in own_dimensions(store.variables)}
         file.dimensions = sizes
-        for axis in store.study.axes:
-            array: Any = store.group[axis.name]
-            copy = file.create_variable(axis.name, (axis.zipped or axis.name,), "f8", data=np.asarray(array[:]))
+        for name, dimension in store.coordinates.items():
+            array: Any = store.group[name]
+            copy = file.create_variable(name, (dimension,), "f8", data=np.asarray(array[:]))
             _attributes(copy, array)
         copies = {}
         for variable in store.variables:
             array = store.arrays[variable.name]
-            names = (*store.plan.names, *((variable.dimension,) if variable.dimension else ()))
+            names = (*store.plan.names, *(d.name for d in variable.dimensions))
             dtype: Any = h5py.string_dtype() if variable.dtype == "string" else np.dtype(variable.dtype)
             fill = None if variable.dtype == "string" else array.fill_value
             copies[variable.name] = file.create_variable(variable.name, names, dtype, fillvalue=fill)
@@ -64,7 +64,7 @@ def _netcdf(store: StudyStore, path: Path) -> None:
                 values = arrays[variable.name]
                 if variable.dtype == "string":
                     values = values.astype(object)
-                copies[variable.name][(*region, slice(None)) if variable.dimension else region] = values
+                copies[variable.name][region] = values
 
 
 def _attributes(copy: Any, array: Any) -> None:
@@ -76,7 +76,8 @@ def _csv(store: StudyStore, path: Path) -> None:
     """One row per case; numbers in the shortest form that reads back to the same float."""
     columns: list[str] = []
     for variable in store.variables:
-        columns += [f"{variable.name}[{i}]" for i in range(variable.length)] if variable.dimension else [variable.name]
+        places = np.ndindex(*variable.extra)
+        columns += [f"{variable.name}[{','.join(map(str, p))}]" if p else variable.name for p in places]
     names = {int(s): s.name.lower() for s in CaseStatus}
     with path.open("x", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -91,12 +92,10 @@ def _csv(store: StudyStore, path: Path) -> None:
                     value = arrays[variable.name][place]
                     if variable.name == "status":
                         row.append(names.get(int(value), str(int(value))))
-                    elif variable.dimension:
-                        row += [repr(float(v)) for v in value]
                     elif variable.dtype == "string":
-                        row.append(_cell(str(value)))
+                        row += [_cell(str(v)) for v in np.atleast_1d(value).ravel()]
                     else:
-                        row.append(repr(value.item()))
+                        row += [repr(v) for v in np.atleast_1d(value).ravel().tolist()]
                 writer.writerow(row)
 
 

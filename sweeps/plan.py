@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from railsweep.engine.errors import InputError
 from railsweep.sweeps.study import Axis, Study, canonical, dimensions
 
 LEAST_BLOCKS_PER_WORKER = 4
+KEPT_VALUES = 16384
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,13 +90,25 @@ class Plan:
             raise InputError("case", f"is {case}", f"0 to {self.cases - 1}")
         return tuple(int(k) for k in np.unravel_index(case, self.shape))
 
+    def number(self, position: tuple[int, ...]) -> int:
+        """Number of a case by its position."""
+        found = 0
+        for p, n in zip(position, self.shape, strict=True):
+            found = found * n + p
+        return found
+
     def block_of(self, position: tuple[int, ...]) -> int:
         """The block that holds a case."""
         return int(np.ravel_multi_index([p // b for p, b in zip(position, self.block_shape, strict=True)], self.grid))
 
     def values(self, position: tuple[int, ...]) -> tuple[float, ...]:
         """Values of the parameters of a case."""
-        return tuple(axis.value(position[d]) for axis, d in zip(self.axes, self._dimension_of_axis, strict=True))
+        return tuple(self._value(a, position[d]) for a, d in enumerate(self._dimension_of_axis))
+
+    @cached_property
+    def _value(self) -> Callable[[int, int], float]:
+        """Value i of axis a; neighbours ask for the same values again and again."""
+        return lru_cache(maxsize=KEPT_VALUES)(lambda a, i: self.axes[a].value(i))
 
     @cached_property
     def _dimension_of_axis(self) -> tuple[int, ...]:
@@ -107,8 +120,14 @@ class Plan:
 
     def identity(self, values: tuple[float, ...]) -> str:
         """Content hash of a case: what all cases share, and its own values; its place in the study plays no part."""
-        own = canonical(dict(zip(self.parameters, values, strict=True)))
-        return hashlib.sha256(f"{self.base_digest}\n{own}".encode()).hexdigest()
+        numbers = [repr(v) if math.isfinite(v) else f'"{v!r}"' for v in values]
+        own = ",".join(f"{word}:{numbers[a]}" for word, a in self._keys)
+        return hashlib.sha256(f"{self.base_digest}\n{{{own}}}".encode()).hexdigest()
+
+    @cached_property
+    def _keys(self) -> tuple[tuple[str, int], ...]:
+        """Parameters in sorted order as JSON words, with their places: the canonical form of the values of a case."""
+        return tuple((canonical(name), self.parameters.index(name)) for name in sorted(self.parameters))
 
     def seed(self, values: tuple[float, ...]) -> int:
         """Seed of the random numbers of a case, from its identity."""

@@ -58,7 +58,7 @@ def examine(store: StudyStore, *, mend: bool) -> Damage:
 
 
 def _metadata(store: StudyStore, whole: Path, damage: Damage, mend: bool) -> None:
-    coordinates = [a.name for a in store.study.axes]
+    coordinates = store.coordinates
     for good in sorted(path for path in whole.rglob("*") if path.is_file()):
         relative = good.relative_to(whole)
         present = store.path / relative
@@ -87,17 +87,16 @@ def _expected(store: StudyStore, relative: Path) -> bool:
     parts = relative.parts
     if relative == Path("zarr.json"):
         return True
-    names = {v.name: len(store.plan.grid) + bool(v.dimension) for v in store.variables}
-    names |= {a.name: 1 for a in store.study.axes}
-    if parts[0] not in names:
+    limits: dict[str, tuple[int, ...]] = {v.name: (*store.plan.grid, *(1 for _ in v.extra)) for v in store.variables}
+    limits |= dict.fromkeys(store.coordinates, (1,))
+    if parts[0] not in limits:
         return False
     if parts[1:] == ("zarr.json",):
         return True
-    index = parts[2:]
-    if len(parts) < 3 or parts[1] != "c" or len(index) != names[parts[0]]:
+    index, most = parts[2:], limits[parts[0]]
+    if parts[1:2] != ("c",) or len(index) != len(most):
         return False
-    limits = (1,) if parts[0] in {a.name for a in store.study.axes} else (*store.plan.grid, 1)
-    return all(i.isdecimal() and str(int(i)) == i and int(i) < n for i, n in zip(index, limits, strict=False))
+    return all(i.isdecimal() and str(int(i)) == i and int(i) < n for i, n in zip(index, most, strict=True))
 
 
 def _strangers(store: StudyStore, damage: Damage, mend: bool) -> None:
@@ -138,9 +137,8 @@ def _blocks(store: StudyStore, damage: Damage, mend: bool) -> None:
         if mend:
             # The entry first: a block without an entry is pending, whatever its chunks hold.
             store.ledger.forget(block)
-            for variable in store.variables:
-                chunk = store.plan.coordinates(block)
-                store.chunk_file(variable, store.arrays[variable.name], chunk).unlink(missing_ok=True)
+            for file in store.chunk_files(block):
+                file.unlink(missing_ok=True)
 
 
 def repair(store: StudyStore) -> Damage:

@@ -5,77 +5,22 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from railsweep.engine.errors import InputError
 from railsweep.sweeps import provenance
-from railsweep.sweeps.block import task_of, warm_up
+from railsweep.sweeps.block import answers, task_of, warm_up
 from railsweep.sweeps.evaluate import Evaluator
 from railsweep.sweeps.lock import STALE_S, StoreLock
 from railsweep.sweeps.plan import cases_per_block, make_plan
+from railsweep.sweeps.progress import Progress, progress_of
+from railsweep.sweeps.quantity import LongQuantity
 from railsweep.sweeps.store import StudyStore, create_store, open_store
 from railsweep.sweeps.study import Study
 from railsweep.sweeps.task import BlockLost, BlockReport, Executor, Stop
 
 PROBES = 5
 PROBE_SECONDS = 5.0
-
-
-@dataclass(slots=True, kw_only=True)
-class Progress:
-    """How far a store is. Counts of cases unless named otherwise."""
-
-    cases: int
-    blocks: int
-    done: int = 0
-    failed: int = 0
-    blocks_done: int = 0
-    lost: int = 0
-    computed: int = 0
-    compute_seconds: float = 0.0
-    write_seconds: float = 0.0
-    statuses: Counter[str] = field(default_factory=Counter)
-    started: float = field(default_factory=time.monotonic)
-    outcome: str = "running"
-    problem: str = ""
-
-    def add(self, report: BlockReport) -> None:
-        """Count a finished block."""
-        self.blocks_done += 1
-        self.done += report.cases
-        self.failed += report.failed
-        self.statuses.update(report.statuses)
-        if report.fresh:
-            self.computed += report.cases
-            self.compute_seconds += report.seconds
-            self.write_seconds += report.write_seconds
-
-    @property
-    def left(self) -> int:
-        """Cases not computed yet."""
-        return self.cases - self.done
-
-    @property
-    def rate(self) -> float:
-        """Cases per second of this session."""
-        return self.computed / max(1e-9, time.monotonic() - self.started)
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Estimate; None before the first block."""
-        return self.left / self.rate if self.computed else None
-
-
-def progress_of(store: StudyStore) -> Progress:
-    """How far a store is, from its ledger alone; works while another process writes to it."""
-    progress = Progress(cases=store.plan.cases, blocks=store.plan.blocks)
-    for entry in store.ledger.finished():
-        progress.blocks_done += 1
-        progress.done += int(entry["cases"])
-        progress.failed += int(entry["failed"])
-        progress.statuses.update(entry["statuses"])
-    return progress
 
 
 def evaluator_of(study: Study, folder: Path) -> Evaluator:
@@ -87,17 +32,16 @@ def evaluator_of(study: Study, folder: Path) -> Evaluator:
 
 def measured_cost(evaluator: Evaluator) -> float:
     """Seconds per case: the mean of a few cases spread over the study, after compilation."""
+    if isinstance(evaluator.quantity, LongQuantity):
+        return evaluator.quantity.case_seconds
     warm_up(evaluator)
     plan = make_plan(evaluator.study, 1)
     probes = sorted({(2 * i + 1) * plan.cases // (2 * PROBES) for i in range(PROBES)})
-    values = plan.values(plan.position(probes[0]))
-    evaluator(values, plan.seed(values))  # loads machine code into this process
+    answers(evaluator, plan, probes[0])  # loads machine code into this process
     begin, count = time.perf_counter(), 0
     for case in probes:
-        values = plan.values(plan.position(case))
-        evaluator(values, plan.seed(values))
         count += 1
-        if time.perf_counter() - begin > PROBE_SECONDS:
+        if not answers(evaluator, plan, case) or time.perf_counter() - begin > PROBE_SECONDS:
             break
     return (time.perf_counter() - begin) / count
 

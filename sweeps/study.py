@@ -20,6 +20,7 @@ from typing import Any
 
 from railsweep.engine.document import Section, check_number, parse_toml, read_limited
 from railsweep.engine.errors import InputError, shown
+from railsweep.sweeps.quantity import QUANTITIES, quantity_class
 
 MAXIMUM_BYTES = 4 * 2**20
 MAXIMUM_TABLE_BYTES = 256 * 2**20
@@ -28,12 +29,12 @@ MOST_AXIS_VALUES = 10**7
 MOST_AXES = 32
 MOST_WORKERS = 4096
 
-QUANTITIES = ("simulation", "spectrum")
 EXECUTORS = ("serial", "threads", "processes", "dask", "mpi")
 STATISTICS = ("min", "max", "mean", "rms", "amplitude", "frequency_hz")
 METHODS = ("dopri5", "dop853", "rkf34", "nt1", "jkt", "esdirk54", "bdf", "bsimp", "seulex", "auto")
 QUEUES = ("slurm", "pbs", "lsf", "htcondor")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+URL = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9_./:-]*[A-Za-z0-9_-]\.zarr")
 INFINITE_PARAMETERS = ("track.radius_m", "track.radius")
 
 
@@ -116,10 +117,11 @@ class QueueChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorChoice:
-    """Where the study runs; never changes a result."""
+    """Where the study runs; never changes a result. `recycle_blocks`: blocks in the life of a worker (0: no end)."""
 
     kind: str = "processes"
     workers: int = 0
+    recycle_blocks: int = 0
     retries: int = 3
     grace_s: float = 10.0
     address: str = ""
@@ -132,9 +134,13 @@ class ExecutorChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputChoice:
-    """Where the store goes and how large its blocks are (0: by measured cost)."""
+    """Where the store goes and how large its blocks are (0: by measured cost).
+
+    `remote` is a URL to which the store is copied as it grows, or empty.
+    """
 
     store: str
+    remote: str = ""
     block_cases: int = 0
     block_seconds: float = 2.0
 
@@ -146,7 +152,13 @@ class Study:
     Attributes
     ----------
     vehicle, contact : bytes
-        Contents of the vehicle file and of the contact table (empty: the default conical contact).
+        Contents of the vehicle file and of the contact table (empty: `profiles` decides).
+    profiles : str
+        Wheel and rail profiles as `assemble` takes them (empty: the table, else those of the vehicle).
+    options
+        What the quantity read in its own section; None when it has none.
+    files : dict
+        Contents of further input files, which the options name.
     document : dict
         Everything that decides the numbers, as plain data.
     """
@@ -158,6 +170,7 @@ class Study:
     vehicle: bytes
     contact_name: str
     contact: bytes
+    profiles: str
     model: dict[str, Any]
     track: dict[str, Any]
     speed_mps: float
@@ -165,6 +178,8 @@ class Study:
     start: dict[str, float]
     random_m: float
     observation: Observation
+    options: Any
+    files: dict[str, bytes]
     axes: tuple[Axis, ...]
     executor: ExecutorChoice
     output: OutputChoice
@@ -182,16 +197,22 @@ class Study:
             "quantity": self.quantity,
             "seed": self.seed,
             "vehicle": tomllib.loads(self.vehicle.decode()),
-            "contact": {"name": self.contact_name, "sha256": hashlib.sha256(self.contact).hexdigest()}
-            if self.contact
-            else {},
+            "contact": self._contact,
             "model": self.model,
             "track": self.track,
             "operation": {"speed_mps": self.speed_mps},
             "solver": asdict(self.solver),
             "start": {**self.start, **({"random_m": self.random_m} if self.random_m else {})},
             "observe": asdict(self.observation),
+            **({self.quantity: asdict(self.options)} if self.options is not None else {}),
+            **({"files": {name: _sha256(raw) for name, raw in self.files.items()}} if self.files else {}),
         }
+
+    @property
+    def _contact(self) -> dict[str, str]:
+        if self.contact:
+            return {"name": self.contact_name, "sha256": _sha256(self.contact)}
+        return {"profiles": self.profiles} if self.profiles else {}
 
     @property
     def document(self) -> dict[str, Any]:
@@ -207,6 +228,10 @@ class Study:
     def base_digest(self) -> str:
         """Content hash of `base`: with the values of the axes it makes the identity of a case."""
         return digest(self.base)
+
+
+def _sha256(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()
 
 
 def canonical(value: Any) -> str:
@@ -263,9 +288,9 @@ def parse_study(raw: bytes, where: str, folder: Path, library: Path | None = Non
     """Check a study document and make the records; `library` replaces the folder of the library vehicles."""
     top = parse_toml(raw, where)
     name = checked_name(top.where("name"), top.text("name"))
-    quantity = top.text("quantity", choices=QUANTITIES)
+    quantity = top.text("quantity", choices=tuple(QUANTITIES))
     vehicle_name, vehicle, model = _vehicle(top.section("vehicle"), folder, library)
-    contact_name, contact = _contact(top, folder)
+    contact_name, contact, profiles = _contact(top, folder)
     track = _track(_optional(top, "track"))
     operation = _optional(top, "operation")
     speed = operation.number("speed_mps", 20.0, above=0.0, most=1000.0)
@@ -273,6 +298,7 @@ def parse_study(raw: bytes, where: str, folder: Path, library: Path | None = Non
     solver = _solver(_optional(top, "solver"))
     start, random_m = _start(_optional(top, "start"))
     observation = _observation(_optional(top, "observe"))
+    options, files = _options(top, quantity, folder)
     axes = _axes(top)
     executor = _executor(_optional(top, "executor"))
     output = _output(_optional(top, "output"), name)
@@ -286,6 +312,7 @@ def parse_study(raw: bytes, where: str, folder: Path, library: Path | None = Non
         vehicle=vehicle,
         contact_name=contact_name,
         contact=contact,
+        profiles=profiles,
         model=model,
         track=track,
         speed_mps=speed,
@@ -293,6 +320,8 @@ def parse_study(raw: bytes, where: str, folder: Path, library: Path | None = Non
         start=start,
         random_m=random_m,
         observation=observation,
+        options=options,
+        files=files,
         axes=axes,
         executor=executor,
         output=output,
@@ -318,6 +347,23 @@ def inner_path(where: str, text: str) -> Path:
             where, f"is {shown(text)}", "a path inside the folder of the study: names joined by '/', no '..'"
         )
     return Path(*parts)
+
+
+def is_url(text: str) -> bool:
+    """Is the place of a store a URL, and not a path?"""
+    return "://" in text
+
+
+def check_url(where: str, text: str) -> str:
+    """The URL of a store: no user or password, no query, no chained protocols, for it is written into the store."""
+    if not URL.fullmatch(text) or ".." in text:
+        raise InputError(where, f"is {shown(text)}", "protocol://place/name.zarr without user, password or query")
+    return text
+
+
+def working_name(url: str) -> str:
+    """Name of the local store behind a URL."""
+    return url.rpartition("/")[2]
 
 
 def whole(section: Section, key: str, default: int, *, least: int = 0, most: int = 10**9) -> int:
@@ -364,14 +410,53 @@ def _vehicle(section: Section, folder: Path, own_library: Path | None) -> tuple[
     return name, raw, model
 
 
-def _contact(top: Section, folder: Path) -> tuple[str, bytes]:
+def _contact(top: Section, folder: Path) -> tuple[str, bytes, str]:
     if not top.has("contact"):
-        return "", b""
+        return "", b"", ""
     section = top.section("contact")
+    if section.has("profiles"):
+        profiles = section.text("profiles")
+        _check_profiles(section.where("profiles"), profiles)
+        if section.has("table"):
+            raise InputError(section.where("table"), "stands beside profiles", "one of the two")
+        section.finish()
+        return "", b"", profiles
     name = section.text("table")
     path = folder / inner_path(section.where("table"), name)
     section.finish()
-    return name, read_limited(path, MAXIMUM_TABLE_BYTES, "an RSGEO contact table")
+    return name, read_limited(path, MAXIMUM_TABLE_BYTES, "a contact table"), ""
+
+
+def _check_profiles(where: str, text: str) -> None:
+    """Profiles of the library only: a file would be an input that the store does not keep."""
+    from railsweep.engine.contact_build import PROFILES, parse_specification
+    from railsweep.engine.profile_file import ENDINGS
+
+    if text == "cone":
+        return
+    try:
+        found = parse_specification(text)
+    except InputError as error:
+        raise InputError(where, error.problem, error.allowed) from None
+    for key in PROFILES:
+        if Path(str(found.get(key, ""))).suffix.lower() in ENDINGS:
+            raise InputError(
+                where, f"names the file {shown(found[key])}", "profiles of the library; for a file: table = ..."
+            )
+
+
+def _options(top: Section, quantity: str, folder: Path) -> tuple[Any, dict[str, bytes]]:
+    """The section of the quantity and the files it names."""
+    files: dict[str, bytes] = {}
+
+    def read_file(where: str, name: str) -> bytes:
+        files[name] = read_limited(folder / inner_path(where, name), MAXIMUM_TABLE_BYTES, "an input file")
+        return files[name]
+
+    section = _optional(top, quantity)
+    options = quantity_class(quantity).read_options(section, read_file)
+    section.finish()
+    return options, files
 
 
 def _track(section: Section) -> dict[str, Any]:
@@ -503,6 +588,7 @@ def _executor(section: Section) -> ExecutorChoice:
     choice = ExecutorChoice(
         kind=section.text("kind", "processes", choices=EXECUTORS),
         workers=whole(section, "workers", 0, most=MOST_WORKERS),
+        recycle_blocks=whole(section, "recycle_blocks", 0),
         retries=whole(section, "retries", 3, most=100),
         grace_s=section.number("grace_s", 10.0, least=0.0, most=3600.0),
         address=address,
@@ -537,12 +623,16 @@ def _queue(section: Section) -> QueueChoice:
 
 
 def _output(section: Section, name: str) -> OutputChoice:
-    store = section.text("store", f"{name}.zarr")
+    store, remote = section.text("store", f"{name}.zarr"), ""
+    if is_url(store):
+        remote = check_url(section.where("store"), store)
+        store = working_name(remote)
     inner_path(section.where("store"), store)
     if not store.endswith(".zarr"):
         raise InputError(section.where("store"), f"is {shown(store)}", "a name ending in .zarr")
     output = OutputChoice(
         store=store,
+        remote=remote,
         block_cases=whole(section, "block_cases", 0, most=10**6),
         block_seconds=section.number("block_seconds", 2.0, least=0.5, most=30.0),
     )

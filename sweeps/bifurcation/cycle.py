@@ -4,14 +4,15 @@ Unknowns are the states x_0 .. x_{m-1} at m evenly spaced phases and the period 
 
     flow(x_i, T/m) - x_{i+1} = 0  (x_m = x_0),    f(x_ref) . (x_0 - x_ref) = 0
 
-The flow runs on frozen grids (`railsweep.engine.flow`), so its derivatives are those of the discrete flow. Their product
-is the monodromy matrix; its eigenvalues are the Floquet multipliers.
+The flow runs on frozen grids (`railsweep.engine.flow`), so its derivatives are those of the discrete flow. Their
+product is the monodromy matrix; its eigenvalues are the Floquet multipliers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +33,13 @@ from railsweep.sweeps.bifurcation.floquet import Floquet, floquet
 Array = NDArray[np.float64]
 
 DIFFERENCE = 1e-6  # of the scale of a state, one-sided
-CENTRAL_DIFFERENCE = 1e-4
+CENTRAL_DIFFERENCE = 3e-6
 CENTRAL_UP_TO = 12  # states: small systems get central differences
-PARAMETER_DIFFERENCE = 1e-6
+NODES = 400  # at least, over a period, for the extremes of the states
 RTOL, ATOL = 1e-6, 1e-9
+VELOCITY_COUNTS = 0.1  # in the length of a step, beside 1 for a displacement
+VANISHED = 0.01  # of the largest amplitude on a branch: such a cycle is an equilibrium
+RENEWALS = 3  # of the grid while a cycle is sought
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,20 +143,29 @@ class CycleProblem:
 
     @property
     def weights(self) -> Array:
-        """Root-mean-square of the scaled states counts as 1, and so does the period."""
-        share = 1.0 / np.sqrt(self.segments * self.family.n)
-        return np.append(np.tile(share / self.scale, self.segments), 1.0 / self.period)
+        """Root-mean-square of the scaled states counts as 1, and so does the period.
+
+        Velocities of a vehicle count little: those of the stiff wheel-rail contact change from point to point of the
+        branch where the displacements hardly do.
+        """
+        counts = np.array([VELOCITY_COUNTS if unit.endswith("/s") else 1.0 for unit in self.family.units])
+        counts = counts / np.sqrt(self.segments * (counts @ counts))
+        return np.append(np.tile(counts / self.scale, self.segments), 1.0 / self.period)
+
+    @property
+    def rows(self) -> Array:
+        """Gaps count by the size of the states."""
+        return np.append(np.tile(self.scale, self.segments), 1.0)
 
     def residual(self, z: Array, p: float) -> Array:
-        """Gaps between the segments and the phase, scaled."""
+        """Gaps between the segments, and the phase."""
         states, period = self.split(z)
-        params = self.family.params(p)
-        span = np.array([period / self.segments])
-        ends = [self.flow.ends(s[None], span, g, params)[0] for s, g in zip(states, self.grids, strict=True)]
+        span = period / self.segments
+        ends = [self._end(state, span, grid, p) for state, grid in zip(states, self.grids, strict=True)]
         return self._equations(states, np.array(ends))
 
     def _equations(self, states: Array, ends: Array) -> Array:
-        gaps = (ends - np.roll(states, -1, axis=0)) / self.scale
+        gaps = ends - np.roll(states, -1, axis=0)
         phase = self.normal @ ((states[0] - self.reference) / self.scale)
         return np.append(gaps.ravel(), phase)
 
@@ -164,10 +177,7 @@ class CycleProblem:
         by_value = np.zeros(m * n + 1)
         monodromy = np.eye(n)
         share = CENTRAL_DIFFERENCE if self.central else DIFFERENCE
-        dp = PARAMETER_DIFFERENCE * max(abs(p), 1e-3)
-        dt = PARAMETER_DIFFERENCE * period / m
         span = period / m
-        inverse = 1.0 / self.scale
         for i, (state, grid) in enumerate(zip(states, self.grids, strict=True)):
             end, d = self.flow.derivative(
                 state,
@@ -181,27 +191,33 @@ class CycleProblem:
             monodromy = d @ monodromy
             rows = slice(i * n, (i + 1) * n)
             after = (i + 1) % m
-            matrix[rows, rows] += inverse[:, None] * d
-            matrix[rows, after * n : (after + 1) * n] -= np.diag(inverse)
-            longer = self.flow.ends(np.array([state, state]), np.array([span + dt, span - dt]), grid, self.family.params(p))
-            matrix[rows, -1] = (longer[0] - longer[1]) / (2.0 * dt * m) * inverse
-            high = self.flow.ends(state[None], np.array([span]), grid, self.family.params(p + dp))[0]
-            low = self.flow.ends(state[None], np.array([span]), grid, self.family.params(p - dp))[0]
-            by_value[rows] = (high - low) / (2.0 * dp) * inverse
-        matrix[-1, :n] = self.normal * inverse
+            matrix[rows, rows] += d
+            matrix[rows, after * n : (after + 1) * n] -= np.eye(n)
+            matrix[rows, -1] = self.family.slope(end, p) / m
+            by_value[rows] = self.family.difference(partial(self._end, state, span, grid), p)
+        matrix[-1, :n] = self.normal / self.scale
         self.monodromy = monodromy
         return matrix, by_value
+
+    def _end(self, state: Array, span: float, grid: Array, p: float) -> Array:
+        """End of one segment."""
+        end: Array = self.flow.ends(state[None], np.array([span]), grid, self.family.params(p))[0]
+        return end
 
     def monitor(self, z: Array, p: float, jacobian: Array) -> _Observed:
         """Ranges over the period, multipliers."""
         states, period = self.split(z)
         params = self.family.params(p)
         span = period / self.segments
-        path = np.concatenate(
-            [self.flow.path(s, span, g, params) for s, g in zip(states, self.grids, strict=True)]
-        )
+        times, paths = [], []
+        for i, (state, grid) in enumerate(zip(states, self.grids, strict=True)):
+            fine = refined(grid, NODES // self.segments)
+            times.append((i + fine[:-1]) / self.segments)
+            paths.append(self.flow.path(state, span, fine, params)[:-1])
+        phase, path = np.concatenate(times), np.concatenate(paths)
+        low, high = -_peaks(phase, -path), _peaks(phase, path)
         slope = self.family.slope(states[0], p)
-        return _Observed(path.min(axis=0), path.max(axis=0), floquet(self.family, self.monodromy, slope, self.scale))
+        return _Observed(low, high, floquet(self.family, self.monodromy, slope, self.scale))
 
     def point(self, found: BranchPoint) -> CyclePoint:
         """A branch point in words of cycles."""
@@ -220,22 +236,55 @@ class CycleProblem:
         )
 
 
+def refined(grid: Array, nodes: int) -> Array:
+    """A grid with every step cut into equal parts, so that it has at least so many nodes."""
+    parts = -(-nodes // (grid.size - 1))
+    if parts <= 1:
+        return grid
+    inner = np.linspace(grid[:-1], grid[1:], parts, endpoint=False, axis=1)
+    return np.append(inner.ravel(), grid[-1])
+
+
+def _peaks(phase: Array, path: Array) -> Array:
+    """Greatest value of every column of a closed path: the top of the parabola through its largest node and those beside.
+
+    `phase` is the share of the period at every node, from 0 to below 1.
+    """
+    columns = np.arange(path.shape[1])
+    t = np.concatenate([[phase[-1] - 1.0], phase, [1.0]])
+    i = path.argmax(axis=0)
+    left, middle, right = path[i - 1, columns], path[i, columns], path[(i + 1) % len(path), columns]
+    a, b = t[i + 1] - t[i], t[i + 2] - t[i + 1]
+    before, after = (middle - left) / a, (right - middle) / b
+    slope, curve = (before * b + after * a) / (a + b), (after - before) / (a + b)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = np.where(curve < 0.0, -0.25 * slope * slope / curve, 0.0)
+    top: Array = middle + gain
+    return top
+
+
 def find_cycle(
-    family: Family, value: float, start: Array, period_s: float, *, segments: int = 1, threads: int = 1, **options: float
+    family: Family,
+    value: float,
+    start: Array,
+    period_s: float,
+    *,
+    segments: int = 1,
+    threads: int = 1,
+    tolerance: float = 1e-8,
+    **options: float,
 ) -> CyclePoint:
     """The limit cycle near a state and a period; raises NoSolution."""
     problem = CycleProblem(family, segments=segments, threads=threads, **options)
     z = problem.pack(np.asarray(start, dtype=np.float64), period_s, value)
-    settings = Settings()
-    for _ in range(3):
-        # A start off the cycle has a grid and scales of its own: renew them where Newton ended.
+    settings = Settings(tolerance=tolerance)
+    problem.renew(z, value)
+    for _ in range(RENEWALS):
+        # A start off the cycle has a grid and scales of its own: they are renewed where Newton ended.
+        z, count = newton(problem, z, value, settings)
         problem.renew(z, value)
-        z, jacobian, count = newton(problem, z, value, settings)
-        problem.renew(z, value)
-        if np.abs(problem.residual(z, value)).max() <= 1e2 * settings.tolerance:
+        if count == 0 or np.abs(problem.residual(z, value) / problem.rows).max() <= 1e2 * settings.tolerance:
             break
-    if float(z[-1]) <= 0.0 or np.abs(problem.scale).max() == 0.0:
-        raise NoSolution("the period is not positive")
     jacobian = problem.jacobian(z, value)
     point = BranchPoint(
         z=z,
@@ -260,13 +309,30 @@ def continue_cycle(
     end: BranchEnd | None = None,
     **options: float,
 ) -> Iterator[CyclePoint]:
-    """Follow a cycle over the parameter of its family, through folds. An iterator: stop, store, plot between points."""
+    """Follow a cycle over the parameter of its family, through folds. An iterator: stop, store, plot between points.
+
+    Besides what ends every branch (`continue_branch`), this one ends where the cycle shrinks to an equilibrium.
+    """
     problem = CycleProblem(family, segments=segments, threads=threads, **options)
+    end = end if end is not None else BranchEnd()
     z = problem.pack(cycle.start, cycle.period_s, cycle.parameter)
+    size: Array | None = None
+    largest = before = 0.0
+    last = cycle
     for found in continue_branch(
         problem, z, cycle.parameter, direction=direction, bounds=bounds, settings=settings, end=end
     ):
-        yield problem.point(found)
+        point = problem.point(found)
+        yield point
+        size = problem.scale.copy() if size is None else size
+        now = float((point.amplitude / size).max())
+        largest = max(largest, now)
+        if now < VANISHED * largest and now < before:
+            # the parameter goes with the square of a small amplitude
+            hopf = point.parameter + (point.parameter - last.parameter) * now**2 / (before**2 - now**2)
+            end.reason = f"the cycle shrinks to an equilibrium near {family.name} = {hopf:.8g}"
+            return
+        before, last = now, point
 
 
 __all__ = ["CyclePoint", "CycleProblem", "FlowError", "ModelError", "NoSolution", "continue_cycle", "find_cycle"]

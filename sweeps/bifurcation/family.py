@@ -23,7 +23,9 @@ from railsweep.kernels.vehicle import vehicle_rhs
 
 Array = NDArray[np.float64]
 
+PARAMETER_DIFFERENCE = 1e-6  # of a parameter's value
 SMALLEST_SCALE = 0.1  # of the largest motion among states of the same unit
+REST_SCALE = 1e-3  # of the largest motion of all, for states that rest
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,15 +73,22 @@ class Family:
             raise ModelError(Status(status), f"no right-hand side at {self.name} = {value:g}")
         return out
 
+    def difference(self, function: Callable[[float], Array], value: float) -> Array:
+        """Derivative of `function` with respect to the parameter, by central differences."""
+        step = PARAMETER_DIFFERENCE * max(abs(value), 1e-2)
+        low, high = value - step, value + step
+        slope: Array = (function(high) - function(low)) / (high - low)
+        return slope
+
     def run(self, y: Array, value: float, span: float, **options: Any) -> Solution:
         """Integrate with step control."""
         return solve(self.rhs, (0.0, span), y, params=self.params(value), method=self.method, **options)
 
     def scale(self, motion: Array) -> Array:
-        """Size of each state: half the range of `motion` (nodes, n), not below a share of its unit's largest."""
+        """Size of each state: half the range of `motion` (nodes, n), not below shares of its unit's and all largest."""
         size = 0.5 * (motion.max(axis=0) - motion.min(axis=0))
         largest = {u: max(s for s, v in zip(size, self.units, strict=True) if v == u) for u in set(self.units)}
-        floor = SMALLEST_SCALE * np.array([largest[u] for u in self.units])
+        floor = np.maximum(SMALLEST_SCALE * np.array([largest[u] for u in self.units]), REST_SCALE * size.max())
         return np.maximum(np.maximum(size, floor), 1e-12 * (1.0 + np.abs(motion).max(axis=0)))
 
 

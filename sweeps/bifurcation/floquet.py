@@ -56,31 +56,33 @@ class Floquet:
 def floquet(family: Family, monodromy: Array, slope: Array, scale: Array) -> Floquet:
     """Sort the eigenvalues of a monodromy matrix; `slope` is f at its start."""
     scaled = monodromy * scale[None, :] / scale[:, None]
-    values, vectors = np.linalg.eig(scaled)
     along = slope / scale
     along = along / np.linalg.norm(along)
-    # the trivial one: near 1 and along the cycle
-    likeness = np.abs(vectors.conj().T @ along) - 10.0 * np.abs(values - 1.0)
-    trivial = int(np.argmax(likeness))
-    rest = [i for i in np.argsort(-np.abs(values), kind="stable") if i != trivial]
-    neutral = [i for i in rest if _is_neutral(family, values[i], vectors[:, i])]
-    counted = [i for i in rest if i not in neutral]
+    # The slope is carried into itself; in a basis that begins with it the other multipliers are those of the rest. (At
+    # a fold two multipliers are 1 with one vector: the eigenvalues of the whole would be right to half the digits only.)
+    basis, _ = np.linalg.qr(np.column_stack([along, np.eye(along.size)]))
+    rest = basis[:, 1:]
+    values, inner = np.linalg.eig(rest.T @ scaled @ rest)
+    vectors = rest @ inner
+    order = [int(i) for i in np.argsort(-np.abs(values), kind="stable")]
+    neutral = [i for i in order if _is_neutral(family, complex(values[i]), vectors[:, i])]
+    counted = [i for i in order if i not in neutral]
     outside = [i for i in counted if abs(values[i]) > 1.0 + OUTSIDE]
     names = tuple(family.states[int(np.argmax(np.abs(vectors[:, i])))] for i in neutral)
-    kind = "stable"
-    if outside:
-        first = values[outside[0]]
-        if abs(first.imag) > 1e-6 * abs(first):
-            kind = "torus"
-        else:
-            kind = "saddle" if first.real > 0.0 else "period doubling"
     return Floquet(
         multipliers=values[neutral + counted].astype(np.complex128),
-        trivial=complex(values[trivial]),
+        trivial=complex(along @ scaled @ along),
         neutral=names,
         unstable=len(outside),
-        kind=kind,
+        kind=_kind(complex(values[outside[0]])) if outside else "stable",
     )
+
+
+def _kind(value: complex) -> str:
+    """How a cycle loses its stability by a multiplier outside the unit circle."""
+    if abs(value.imag) > 1e-6 * abs(value):
+        return "torus"
+    return "saddle" if value.real > 0.0 else "period doubling"
 
 
 def _is_neutral(family: Family, value: complex, vector: NDArray[np.complex128]) -> bool:

@@ -1,7 +1,7 @@
 """Plans: blocks partition the cases, identities do not depend on blocks, ten million cases cost nothing."""
 
+import hashlib
 import math
-import time
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from sample_study import write_study
 
 from railsweep.sweeps import load_study, make_plan
 from railsweep.sweeps.plan import Plan, block_shape, cases_per_block
-from railsweep.sweeps.study import Axis
+from railsweep.sweeps.study import Axis, canonical
 
 SHAPES = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
 
@@ -56,6 +56,15 @@ def test_identity_and_seed_do_not_depend_on_blocks_or_place(tmp_path: Path) -> N
     assert one.identity(one.values((0, 1, 2))) == grown.identity(grown.values((1, 1, 2)))
 
 
+@given(st.tuples(*[st.floats(allow_nan=False) for _ in range(3)]))
+def test_identity_is_the_hash_of_the_canonical_json_of_the_values(values: tuple[float, ...]) -> None:
+    plan = replace(
+        plan_of((2, 2, 2), 1), axes=tuple(Axis(parameter=p, name=p, values=(0.0, 1.0)) for p in ("b.x", "a", "b"))
+    )
+    own = canonical(dict(zip(plan.parameters, values, strict=True)))
+    assert plan.identity(values) == hashlib.sha256(f"{plan.base_digest}\n{own}".encode()).hexdigest()
+
+
 def test_zipped_axes_share_a_dimension(tmp_path: Path) -> None:
     plan = make_plan(load_study(write_study(tmp_path)), 4)
     assert plan.names == ("radius_m", "load", "speed_mps")
@@ -64,13 +73,11 @@ def test_zipped_axes_share_a_dimension(tmp_path: Path) -> None:
 
 def test_ten_million_cases_are_planned_without_writing_them_out() -> None:
     tracemalloc.start()
-    begin = time.perf_counter()
     plan = plan_of((100, 1000, 100), 1000)
     assert plan.cases == 10**7
     block = plan.block_of(plan.position(9_999_999))
     assert block == plan.blocks - 1
     assert len({plan.identity(plan.values(p)) for p in plan.indices(block)}) == 1000
-    assert time.perf_counter() - begin < 5.0
     assert tracemalloc.get_traced_memory()[1] < 5e6
     tracemalloc.stop()
 
