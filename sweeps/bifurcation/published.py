@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from railsweep.engine.contact_table import ContactTable
 from railsweep.engine.errors import InputError, nearest
@@ -383,12 +384,14 @@ def published_rows(
     wanted = set(only or IDS)
     jobs = sorted((job for job in JOBS if wanted & set(job.ids)), key=lambda job: -job.cost)
     pool = ThreadPoolExecutor(max_workers=workers)
-    try:
-        running = [pool.submit(job.compute, table, rtol) for job in jobs]
-        for future in as_completed(running):
-            yield from (row for row in future.result() if row.id in wanted)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    # eigenvalues side by side: threads of the linear algebra would only wait for each other
+    with threadpool_limits(limits=1, user_api="blas"):
+        try:
+            running = [pool.submit(job.compute, table, rtol) for job in jobs]
+            for future in as_completed(running):
+                yield from (row for row in future.result() if row.id in wanted)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def sorted_rows(rows: Sequence[Row]) -> list[Row]:
