@@ -43,6 +43,7 @@ VERBS = {
     "export": ("export_command", "copy a store to HDF5, netCDF or CSV"),
     "submit": ("submit_command", "write a batch script for a study"),
     "simulate": ("simulate_command", "motion in time: one run, with statistics of chosen channels"),
+    "published": ("published_command", "published critical speeds of the Cooperrider wagon, computed again and judged"),
     "bench": ("bench_command", "the published solver benchmark, ours beside the original"),
 }
 

@@ -170,6 +170,8 @@ def mpi_run(folder, store, workers):
     begin = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wall = time.perf_counter() - begin
+    if not done.stdout:
+        raise SystemExit(f"the run under mpiexec failed: {done.stderr}")
     facts = json.loads(done.stdout.splitlines()[-1])
     return summary(store, facts["compute_seconds"], facts["write_seconds"], wall)
 

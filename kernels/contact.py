@@ -21,7 +21,8 @@ Irregular track: all of this happens in the frame of the displaced rails (origin
 turned by the cross level), into which the motion is transformed and from which the force is turned back. Slip is that
 of wheel material over rails at rest: rails that move sideways along the way add none (a wheelset that follows them with
 y' = v d' and yaw = d' rolls freely), while on a rise the contact point moves ahead by r d' and the wheel's own turning
-takes v d' off its vertical velocity, so vertical rates count relative to the rail.
+takes v d' off its vertical velocity, so vertical rates count relative to the rail. The rate of penetration is that of
+the wheel relative to the displaced rails in every direction.
 """
 
 import math
@@ -60,9 +61,11 @@ from railsweep.kernels.record import (
     PLACE_CURVATURE_DOT,
     RADIUS,
     RAIL_GAUGE,
+    RAIL_GAUGE_DOT,
     RAIL_ROLL,
     RAIL_ROLL_DOT,
     RAIL_Y,
+    RAIL_Y_DOT,
     RAIL_Z,
     RAIL_Z_DOT,
     ROLL,
@@ -127,7 +130,9 @@ def contact_point(table, s, motion, run, m, report, row):
     fz, m_roll, m_pitch, m_yaw, status) about the wheelset centre. With row >= 0 the details are written to
     `report[row]`.
     """
-    y, y_dot, z, z_dot, roll, roll_dot, yaw, yaw_dot, gauge, rail_roll_dot, sin_roll, cos_roll = motion
+    y, y_dot, z, z_dot, roll, roll_dot, yaw, yaw_dot, shift_dot, gauge, gauge_dot, rail_roll_dot, sin_roll, cos_roll = (
+        motion
+    )
     speed, inv_speed, omega, attack, bend, frame_spin = run
 
     # a wider gauge moves this rail away from the wheel by half of it
@@ -183,7 +188,8 @@ def contact_point(table, s, motion, run, m, report, row):
         turning = s * (roll_dot - rail_roll_dot)
         rate = -(z_dot + turning * lever) * cos_sum
         if m.header[GEOMETRIC_LIFT] == 1:
-            rate = sin_angle * s * y_dot - z_dot * cos_sum - turning * (lever * cos_angle - radius * sin_angle)
+            shift_rate = s * shift_dot - 0.5 * gauge_dot
+            rate = sin_angle * shift_rate - z_dot * cos_sum - turning * (lever * cos_angle - radius * sin_angle)
         pressed = max(0.0, normal + damping * rate)
 
     xi_x = (
@@ -270,7 +276,7 @@ def wheelset_contact(w, spin, m, report, row):
     body = m.wheelset_index[w, WHEELSET_BODY]
     y, z, roll = m.motion[body, Y], m.motion[body, Z], m.motion[body, ROLL]
     y_dot, z_dot, yaw = m.motion[body, Y_DOT], m.motion[body, Z_DOT], m.motion[body, YAW]
-    gauge, rail_roll_dot, sin_cross, cos_cross = 0.0, 0.0, 0.0, 1.0
+    shift_dot, gauge, gauge_dot, rail_roll_dot, sin_cross, cos_cross = y_dot, 0.0, 0.0, 0.0, 0.0, 1.0
     rough = m.header[IRREGULARITY] != 0
     if rough:
         rail = m.rail[w]
@@ -279,10 +285,12 @@ def wheelset_contact(w, spin, m, report, row):
         y -= rail[RAIL_Y]
         z -= rail[RAIL_Z]
         y, z = y * cos_cross + (radius + z) * sin_cross, z * cos_cross - y * sin_cross - radius * (1.0 - cos_cross)
-        y_dot, z_dot = y_dot * cos_cross + z_dot * sin_cross, z_dot * cos_cross - y_dot * sin_cross
-        z_dot -= rail[RAIL_Z_DOT]
         roll -= rail[RAIL_ROLL]
-        gauge, rail_roll_dot = rail[RAIL_GAUGE], rail[RAIL_ROLL_DOT]
+        gauge, gauge_dot, rail_roll_dot = rail[RAIL_GAUGE], rail[RAIL_GAUGE_DOT], rail[RAIL_ROLL_DOT]
+        across, up = y_dot - rail[RAIL_Y_DOT], z_dot - rail[RAIL_Z_DOT]
+        shift_dot = across * cos_cross + up * sin_cross + rail_roll_dot * (radius + z)
+        y_dot = y_dot * cos_cross + z_dot * sin_cross  # of the wheel over rails at rest
+        z_dot = up * cos_cross - across * sin_cross - rail_roll_dot * y
     sin_roll, cos_roll = sine_cosine(roll)
     motion = (
         y,
@@ -293,7 +301,9 @@ def wheelset_contact(w, spin, m, report, row):
         m.motion[body, ROLL_DOT],
         yaw,
         m.motion[body, YAW_DOT],
+        shift_dot,
         gauge,
+        gauge_dot,
         rail_roll_dot,
         sin_roll,
         cos_roll,

@@ -22,9 +22,12 @@ from railsweep.kernels.record import (
     IRREGULARITY_ORIGIN,
     IRREGULARITY_PERIODIC,
     RAIL_GAUGE,
+    RAIL_GAUGE_DOT,
     RAIL_ROLL,
     RAIL_ROLL_DOT,
+    RAIL_WIDTH,
     RAIL_Y,
+    RAIL_Y_DOT,
     RAIL_Z,
     RAIL_Z_DOT,
     SCALE_ALL,
@@ -58,7 +61,7 @@ def fade_in(s, length):
 
 @inline_jit
 def place_rails(t, m):
-    """Fill `m.rail`: where the rails are under every wheelset at time t, and the rates that the contact needs.
+    """Fill `m.rail`: where the rails are under every wheelset at time t, and the rates of that.
 
     Without irregularities the rails stay where assembly put them: at zero.
     """
@@ -81,35 +84,30 @@ def place_rails(t, m):
             x -= intervals * math.floor(x / intervals)
         rail = m.rail[w]
         if not (s > 0.0 and x < intervals):
-            rail[RAIL_Y] = rail[RAIL_Z] = rail[RAIL_ROLL] = rail[RAIL_GAUGE] = 0.0
-            rail[RAIL_Z_DOT] = rail[RAIL_ROLL_DOT] = 0.0
+            for k in range(RAIL_WIDTH):
+                rail[k] = 0.0
             continue
         i = int(x)
         x -= i
         p = c[i]
-        z = p[4, VERTICAL] + x * p[5, VERTICAL]
-        y = p[4, LATERAL] + x * p[5, LATERAL]
-        roll = p[4, CROSS_LEVEL] + x * p[5, CROSS_LEVEL]
-        gauge = p[4, GAUGE] + x * p[5, GAUGE]
-        dz, d_roll = p[5, VERTICAL], p[5, CROSS_LEVEL]
-        for power in range(3, -1, -1):
-            # Horner's rule for a value and its derivative
-            dz = z + x * dz
-            d_roll = roll + x * d_roll
-            z = p[power, VERTICAL] + x * z
-            y = p[power, LATERAL] + x * y
-            roll = p[power, CROSS_LEVEL] + x * roll
-            gauge = p[power, GAUGE] + x * gauge
-        dz *= grid[IRREGULARITY_INV_STEP]
-        d_roll *= grid[IRREGULARITY_INV_STEP]
+        z, y, roll, gauge = p[5, VERTICAL], p[5, LATERAL], p[5, CROSS_LEVEL], p[5, GAUGE]
+        dz, dy, d_roll, d_gauge = 0.0, 0.0, 0.0, 0.0
+        for power in range(POWERS - 2, -1, -1):
+            # Horner's rule for values and derivatives
+            dz, z = z + x * dz, p[power, VERTICAL] + x * z
+            dy, y = y + x * dy, p[power, LATERAL] + x * y
+            d_roll, roll = roll + x * d_roll, p[power, CROSS_LEVEL] + x * roll
+            d_gauge, gauge = gauge + x * d_gauge, p[power, GAUGE] + x * gauge
+        rate = speed * grid[IRREGULARITY_INV_STEP]
+        fade, fade_rate = 1.0, 0.0
         if s < grid[IRREGULARITY_FADE]:
-            w_fade, slope = fade_in(s, grid[IRREGULARITY_FADE])
-            dz = dz * w_fade + z * slope
-            d_roll = d_roll * w_fade + roll * slope
-            z, y, roll, gauge = z * w_fade, y * w_fade, roll * w_fade, gauge * w_fade
-        rail[RAIL_Y] = s_lateral * y
-        rail[RAIL_Z] = s_vertical * z
-        rail[RAIL_Z_DOT] = s_vertical * dz * speed
-        rail[RAIL_ROLL] = s_cross * roll
-        rail[RAIL_ROLL_DOT] = s_cross * d_roll * speed
-        rail[RAIL_GAUGE] = s_gauge * gauge
+            fade, slope = fade_in(s, grid[IRREGULARITY_FADE])
+            fade_rate = speed * slope
+        rail[RAIL_Y] = s_lateral * fade * y
+        rail[RAIL_Z] = s_vertical * fade * z
+        rail[RAIL_ROLL] = s_cross * fade * roll
+        rail[RAIL_GAUGE] = s_gauge * fade * gauge
+        rail[RAIL_Y_DOT] = s_lateral * (fade * rate * dy + fade_rate * y)
+        rail[RAIL_Z_DOT] = s_vertical * (fade * rate * dz + fade_rate * z)
+        rail[RAIL_ROLL_DOT] = s_cross * (fade * rate * d_roll + fade_rate * roll)
+        rail[RAIL_GAUGE_DOT] = s_gauge * (fade * rate * d_gauge + fade_rate * gauge)

@@ -68,10 +68,10 @@ WHEELSET_INDEX_WIDTH = 6
 ROLLING_RADIUS, HALF_SPACING = range(2)
 WHEELSET_WIDTH = 2
 
-# rail: where the rails are under one wheelset relative to the smooth track [m, rad], and the rates that the contact
-# needs [m/s, rad/s]. All zero on perfect track. A rail is at rest, so its lateral place has no rate in any slip.
-RAIL_Y, RAIL_Z, RAIL_Z_DOT, RAIL_ROLL, RAIL_ROLL_DOT, RAIL_GAUGE = range(6)
-RAIL_WIDTH = 6
+# rail: where the rails are under one wheelset relative to the smooth track, and the rates of that [m, rad, m/s, rad/s].
+# All zero on perfect track.
+RAIL_Y, RAIL_Y_DOT, RAIL_Z, RAIL_Z_DOT, RAIL_ROLL, RAIL_ROLL_DOT, RAIL_GAUGE, RAIL_GAUGE_DOT = range(8)
+RAIL_WIDTH = 8
 
 # --- link -------------------------------------------------------------------------------------------------------
 (

@@ -73,17 +73,19 @@ def launch(study: Path, executor: str) -> subprocess.Popen[str]:
     return started("run", study, "--executor", executor, "--workers", "2", "--accept-code-change")
 
 
-def strike(driver: subprocess.Popen[str], target: str, chance: random.Random) -> None:
-    """SIGKILL to the driver, to one of its descendants, or to all of them."""
+def strike(driver: subprocess.Popen[str], target: str, chance: random.Random) -> list[psutil.Process]:
+    """SIGKILL to the driver, to one of its descendants, or to all of them; returns the descendants."""
+    family: list[psutil.Process] = []
     with contextlib.suppress(psutil.NoSuchProcess):
         family = psutil.Process(driver.pid).children(recursive=True)
         if target == "worker" and family:
             kill(chance.choice(family))
-            return
+            return family
         if target == "all":
             for member in family:
                 kill(member)
     kill(driver)
+    return family
 
 
 def cycles(folder: Path, kills: int, executors: list[str], reference: Path, seed: int) -> None:
@@ -100,6 +102,7 @@ def cycles(folder: Path, kills: int, executors: list[str], reference: Path, seed
         while True:
             driver = launch(study, chance.choice(executors))
             finished = len(seen)
+            family: list[psutil.Process] = []
             if dealt < kills:
                 with contextlib.suppress(AssertionError):
                     # Strike in start-up now and then, mostly in the middle of the work.
@@ -111,14 +114,14 @@ def cycles(folder: Path, kills: int, executors: list[str], reference: Path, seed
                             time.sleep(0.02)
                     time.sleep(chance.uniform(0.0, 0.4))
                 if driver.poll() is None:
-                    strike(driver, chance.choice(["driver", "driver", "worker", "all"]), chance)
+                    family = strike(driver, chance.choice(["driver", "driver", "worker", "all"]), chance)
                     dealt += 1
             code = driver.wait(timeout=180)
             if driver.stderr is not None:
                 driver.stderr.close()
             if driver.stdout is not None:
                 driver.stdout.close()
-            time.sleep(0.6)  # workers without a driver end themselves within half a second
+            psutil.wait_procs(family, timeout=60)  # workers without a driver end themselves
             now = ledger(store) if store.is_dir() else {}
             # A block that was finished before is not computed again: its entry, with pid and time, is the old one.
             assert all(now[block] == text for block, text in seen.items())

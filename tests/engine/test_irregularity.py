@@ -204,12 +204,37 @@ def test_rates_under_the_wheels_are_those_of_the_speed():
         for column, (at, rate) in {
             "vertical": (slot.RAIL_Z, slot.RAIL_Z_DOT),
             "cross_level": (slot.RAIL_ROLL, slot.RAIL_ROLL_DOT),
-            "lateral": (slot.RAIL_Y, None),
-            "gauge": (slot.RAIL_GAUGE, None),
+            "lateral": (slot.RAIL_Y, slot.RAIL_Y_DOT),
+            "gauge": (slot.RAIL_GAUGE, slot.RAIL_GAUGE_DOT),
         }.items():
             np.testing.assert_allclose(rail[:, at], value[:, CHANNELS[column]], rtol=1e-10, atol=1e-15)
-            if rate is not None:
-                np.testing.assert_allclose(rail[:, rate], 37.0 * slope[:, CHANNELS[column]], rtol=1e-9, atol=1e-13)
+            np.testing.assert_allclose(rail[:, rate], 37.0 * slope[:, CHANNELS[column]], rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("channel", [*CHANNELS, "all"])
+def test_normal_damper_sees_the_rate_of_penetration_over_rough_rails(channel):
+    rough = realise("fra-5", seed=5, length_m=400.0, channels=() if channel == "all" else (channel,))
+    damping = 1e3
+    base = assemble("cooperrider", speed_mps=30.0, irregularity=rough)
+    damped = base.bind(["contact.normal_damping_nspm"])([damping])
+    rng = np.random.default_rng(6)
+    t, h, checked = 6.0, 1e-7, 0
+    for _ in range(5):
+        y = 0.2 * sample_vehicle.disturbed(base, rng)
+        for w in base.layout.wheelset_names:  # near the displaced rails, so that all wheels touch
+            base.rhs(t, y)
+            rail = base.arrays.rail[base.layout.wheelset_names.index(w)]
+            y[base.index(f"{w}.z")] = rail[slot.RAIL_Z]
+            y[base.index(f"{w}.roll")] = rail[slot.RAIL_ROLL]
+        rates = base.rhs(t, y)
+        ahead, behind = (base.outputs(t + d, y + d * rates).points for d in (h, -h))
+        for p, q, a, b in zip(base.outputs(t, y).points, damped.outputs(t, y).points, ahead, behind, strict=True):
+            if p.normal_n == 0.0 or q.normal_n == 0.0:
+                continue
+            rate = (a.penetration_m - b.penetration_m) / (2 * h)
+            assert (q.normal_n - p.normal_n) / damping == pytest.approx(rate, rel=1e-3, abs=1e-5)
+            checked += 1
+    assert checked > 20
 
 
 def test_jacobian_on_rough_track_is_that_of_the_right_hand_side():

@@ -122,5 +122,5 @@ import sys
 sys.path.append({folder!r})
 from railsweep.sweeps import quantity, watchdog
 quantity.QUANTITIES["hang"] = "sample_quantity:Hang"
-watchdog.SLACK_S = 1.0
+watchdog.SLACK_S = 4.0
 """
