@@ -10,12 +10,22 @@ if TYPE_CHECKING:
     from .basin import Basin as Basin
     from .basin import KickSettings as KickSettings
     from .basin import smallest_kick as smallest_kick
+    from .continuation import BranchEnd as BranchEnd
     from .continuation import BranchPoint as BranchPoint
+    from .continuation import NoSolution as NoSolution
+    from .continuation import Settings as Settings
     from .continuation import continue_branch as continue_branch
+    from .curve import CurvePoint as CurvePoint
+    from .curve import fold_curve as fold_curve
+    from .curve import hopf_curve as hopf_curve
     from .cycle import CyclePoint as CyclePoint
     from .cycle import continue_cycle as continue_cycle
     from .cycle import find_cycle as find_cycle
+    from .equilibrium import EquilibriumPoint as EquilibriumPoint
+    from .equilibrium import continue_equilibrium as continue_equilibrium
+    from .equilibrium import find_equilibrium as find_equilibrium
     from .family import Family as Family
+    from .family import families_of_model as families_of_model
     from .family import family_of_model as family_of_model
     from .family import family_of_rhs as family_of_rhs
     from .ramp import Branch as Branch
@@ -28,13 +38,29 @@ if TYPE_CHECKING:
 MODULE_OF_NAME = {
     "Basin": "basin",
     "Branch": "ramp",
+    from .hopf import HopfPoint as HopfPoint
+    from .hopf import cycle_from_hopf as cycle_from_hopf
+    from .hopf import emerging_branch as emerging_branch
+    from .hopf import hopf_points as hopf_points
+
+MODULE_OF_NAME = {
+    "BranchEnd": "continuation",
     "BranchPoint": "continuation",
+    "CurvePoint": "curve",
     "CyclePoint": "cycle",
+    "EquilibriumPoint": "equilibrium",
     "Family": "family",
     "KickSettings": "basin",
     "RampSettings": "ramp",
+    "HopfPoint": "hopf",
+    "NoSolution": "continuation",
+    "Settings": "continuation",
     "continue_branch": "continuation",
     "continue_cycle": "cycle",
+    "continue_equilibrium": "equilibrium",
+    "cycle_from_hopf": "hopf",
+    "emerging_branch": "hopf",
+    "families_of_model": "family",
     "family_of_model": "family",
     "family_of_rhs": "family",
     "find_branches": "ramp",
@@ -43,6 +69,10 @@ MODULE_OF_NAME = {
     "smallest_kick": "basin",
     "start_set": "ramp",
     "steps_between": "ramp",
+    "find_equilibrium": "equilibrium",
+    "fold_curve": "curve",
+    "hopf_curve": "curve",
+    "hopf_points": "hopf",
 }
 
 __all__ = list(MODULE_OF_NAME)
