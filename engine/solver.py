@@ -313,7 +313,7 @@ def _plan(rhs: Any, t_span: Sequence[float], n: int, params_type: Any, options: 
                 able = ", ".join(m for m in METHODS if METHODS[m].controller is not None)
                 raise InputError(
                     "controller",
-                    f"is {shown(controller)} with method {shown(method)}, which chooses order and step by its own rules",
+                    f"is {shown(controller)} with method {shown(method)}, which chooses its steps itself",
                     f"None, or one of the methods {able}",
                 )
         elif chosen.controller is not None:

@@ -181,9 +181,10 @@ def column(
     work: Any,
     counters: Any,
 ) -> tuple[int, float]:
-    """x <- increment of the basic step with `count` substeps; (status, growth of the increments that A does not explain).
+    """x <- increment of the basic step with `count` substeps; (status, growth of increments that A does not explain).
 
-    `middle` receives the increment at half the step (MIDPOINT), `size` is the largest row sum of |A|, `work` has 3 rows.
+    `middle` receives the increment at half the step (MIDPOINT), `size` is the largest row sum of |A|, `work` has three
+    rows.
     """
     n = y.size
     h = step / count

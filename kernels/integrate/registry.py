@@ -68,7 +68,7 @@ def _no_history(n: int) -> Any:
 
 
 def _euler_sequence(n: int) -> Extrapolation:
-    # Not 2, 3, 4, 5, ...: its extrapolation multiplies rounding errors ten to a hundred times more (Hairer-Wanner IV.9).
+    # Not 2, 3, 4, 5, ...: its extrapolation multiplies rounding errors ten to a hundred times more.
     return Extrapolation(steps=np.array([2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64], dtype=np.int64))
 
 

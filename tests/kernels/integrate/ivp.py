@@ -1,8 +1,8 @@
 """Initial-value problems of the literature with their published end values.
 
 Sources: Mazzia & Magherini, Test Set for IVP Solvers (Bari): HIRES, Pollution, Robertson, van der Pol, Pleiades; Hairer
-& Wanner II: OREGO, E5 (Enright, Hull & Lindberg 1975); Hairer, Norsett & Wanner I: Brusselator II.4, Arenstorf orbit II.0; spec 3.8: decay,
-oscillator, stiff pair.
+& Wanner II: OREGO and E5 (Enright, Hull & Lindberg 1975); Hairer, Norsett & Wanner I: Brusselator II.4, Arenstorf
+orbit II.0; spec 3.8: decay, oscillator, stiff pair.
 """
 
 from dataclasses import dataclass
