@@ -42,7 +42,7 @@ EVENT_OVERSHOOT = 1e-9
 LOOKOUT_PIECES = 2
 APPROACH_PIECES = 16
 APPROACH_BISECTIONS = 48
-# A step never tries to cross a break: beyond it a stop may be a thousand times stiffer, and one stage in there fails the
+# A step never tries to cross a break: beyond it a stop may be a thousand times stiffer, and one stage there fails the
 # error test. It ends short of the event by the first share, then (within the second share of the last step, where the
 # continuation is as good as exact) by the third; what is left (the fourth share at most) is crossed in a tiny step.
 SHORT_OF_EVENT, CLOSE_TO_EVENT, AT_EVENT, CROSSED = 1e-2, 2e-2, 1e-9, 1e-3
