@@ -1,0 +1,83 @@
+"""How children come from parents, in the unit cube. Every operator takes its random numbers from the generator given.
+
+SBX and polynomial mutation: Deb and Agrawal, Complex Systems 9, 1995 (bounded form). BLX: Eshelman and Schaffer, 1993.
+Mixed: simple, arithmetic and direction crossover in equal shares (Taheri 2016, Eqs. B.3-B.5); `replace`: B.6.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+CROSSOVERS = ("sbx", "blx", "mixed")
+MUTATIONS = ("replace", "polynomial")
+SAME = 1e-14  # parents nearer than this have nothing to exchange
+BLX_ALPHA = 0.5
+
+
+def crossover(kind: str, a: Array, b: Array, draw: np.random.Generator, *, eta: float, rate: float) -> Array:
+    """Two children of every pair: shape (2 pairs, dimension). In a pair, `a` is the better parent."""
+    made = {"sbx": _sbx, "blx": _blx, "mixed": _mixed}[kind](a, b, draw, eta)
+    cross = draw.random(len(a)) < rate
+    first, second = np.where(cross[:, None], made[0], a), np.where(cross[:, None], made[1], b)
+    return np.clip(np.stack([first, second], axis=1).reshape(-1, a.shape[1]), 0.0, 1.0)
+
+
+def _sbx(a: Array, b: Array, draw: np.random.Generator, eta: float) -> tuple[Array, Array]:
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    gap = high - low
+    differs = gap > SAME
+    u, chosen, swap = draw.random(a.shape), draw.random(a.shape) < 0.5, draw.random(a.shape) < 0.5
+    safe = np.where(differs, gap, 1.0)
+
+    def spread(room: Array) -> Array:
+        alpha = 2.0 - (1.0 + 2.0 * room / safe) ** -(eta + 1.0)
+        inner = u <= 1.0 / alpha
+        return np.where(inner, u * alpha, 1.0 / np.maximum(2.0 - u * alpha, 1e-300)) ** (1.0 / (eta + 1.0))
+
+    middle = (low + high) / 2.0
+    left, right = middle - spread(low) * gap / 2.0, middle + spread(1.0 - high) * gap / 2.0
+    first, second = np.where(swap, right, left), np.where(swap, left, right)
+    active = differs & chosen
+    return np.where(active, first, a), np.where(active, second, b)
+
+
+def _blx(a: Array, b: Array, draw: np.random.Generator, eta: float) -> tuple[Array, Array]:
+    low, gap = np.minimum(a, b), np.abs(a - b)
+    begin, width = low - BLX_ALPHA * gap, (1.0 + 2.0 * BLX_ALPHA) * gap
+    return begin + width * draw.random(a.shape), begin + width * draw.random(a.shape)
+
+
+def _mixed(a: Array, b: Array, draw: np.random.Generator, eta: float) -> tuple[Array, Array]:
+    pairs, k = a.shape
+    kind = draw.integers(0, 3, size=pairs)[:, None]
+    cut = np.arange(k)[None, :] < draw.integers(0, k + 1, size=pairs)[:, None]
+    share = draw.random(pairs)[:, None]
+    ahead = draw.random((pairs, 2))
+    # along the direction from the worse to the better parent and beyond
+    first = [np.where(cut, a, b), share * a + (1.0 - share) * b, a + ahead[:, :1] * (a - b)]
+    second = [np.where(cut, b, a), (1.0 - share) * a + share * b, a + ahead[:, 1:] * (a - b)]
+    return np.choose(kind, first), np.choose(kind, second)
+
+
+def mutate(kind: str, x: Array, draw: np.random.Generator, *, rate: float, eta: float) -> Array:
+    """Changed points.
+
+    `replace`: with the probability `rate` one random element becomes a random value. `polynomial`: every element with
+    the probability `rate`, by a step whose distribution is the narrower the larger eta is.
+    """
+    n, k = x.shape
+    if kind == "replace":
+        mutant, element, value = draw.random(n) < rate, draw.integers(0, k, size=n), draw.random(n)
+        found = x.copy()
+        rows = np.flatnonzero(mutant)
+        found[rows, element[rows]] = value[rows]
+        return found
+    chosen, u = draw.random(x.shape) < rate, draw.random(x.shape)
+    power = 1.0 / (eta + 1.0)
+    # the room below is x and above 1 - x: a step never leaves the cube
+    down = np.maximum(2.0 * u + (1.0 - 2.0 * u) * (1.0 - x) ** (eta + 1.0), 0.0) ** power - 1.0
+    up = 1.0 - np.maximum(2.0 * (1.0 - u) + 2.0 * (u - 0.5) * x ** (eta + 1.0), 0.0) ** power
+    return np.clip(np.where(chosen, x + np.where(u < 0.5, down, up), x), 0.0, 1.0)
