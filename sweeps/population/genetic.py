@@ -17,10 +17,13 @@ from railsweep.sweeps.population.generation import PopulationSearch, members
 from railsweep.sweeps.population.optimiser import Solutions, State
 from railsweep.sweeps.population.ranking import order_of
 from railsweep.sweeps.population.variation import CROSSOVERS, MUTATIONS, crossover, mutate
+from railsweep.sweeps.sensitivity.design import stream
 
 Array = NDArray[np.float64]
 
 SELECTIONS = ("tournament", "rank")
+LEAVES = 2  # place of the random numbers that decide who leaves
+LEAVING_FEW = 2  # members of which the worst leaves for an overlapping child
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +100,14 @@ class GeneticSearch(PopulationSearch):
         return np.where(new[:, None], foreign, children)
 
     def next_members(self, state: State, x: Array, f: Array, violation: Array) -> Solutions:
-        """The elite with the best children; overlapping: the best of all."""
+        """The elite with the best children; overlapping: a child takes the place of the worst of a few members."""
         old = members(state)
         kept = order_of(old.f, old.violation)
-        if not self.overlap:
+        if self.overlap:
+            # ranks beyond the elite, at random: always the worst of all would leave one family within few generations
+            drawn = stream(self.seed, LEAVES, int(state["told"])).integers(self.elite, len(kept), size=LEAVING_FEW)
+            kept = np.delete(kept, int(drawn.max()))
+        else:
             kept = kept[: self.elite]
             young = order_of(f, violation)[: self.population - self.elite]
             x, f, violation = x[young], f[young], violation[young]

@@ -7,7 +7,7 @@ The first step of the local search is the spread of the better half of the popul
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class HybridSearch:
     """
 
     global_search: GeneticSearch
-    local_iterations: int = 200
+    local_iterations: int = 400
     patience: int = 10
     tolerance: float = 1e-3
     smallest: float = 1e-7
@@ -136,11 +136,6 @@ class HybridSearch:
         f, v = np.concatenate([found.f, other.f]), np.concatenate([found.violation, other.violation])
         first = order_of(f, v)[:1]
         return Solutions(x=np.concatenate([found.x, other.x])[first], f=f[first], violation=v[first])
-
-
-def reseeded(search: HybridSearch, seed: int) -> HybridSearch:
-    """The same search with another seed."""
-    return replace(search, global_search=replace(search.global_search, seed=seed))
 
 
 def _prefixed(prefix: str, state: State) -> State:

@@ -55,7 +55,7 @@ class FrontSearch(PopulationSearch):
         """Children of parents that won a tournament of two by front, then by crowding."""
         parents = members(state)
         rank, distance = ranked(parents.f, parents.violation)
-        pairs = -(-count // 2)
+        pairs = count  # twice as many children as are needed: copies of members teach nothing
         one, two = draw.integers(0, len(rank), size=(2, 2, pairs))
         toss = draw.random((2, pairs)) < 0.5
         nearer = np.where(distance[one] == distance[two], toss, distance[one] > distance[two])
@@ -67,9 +67,13 @@ class FrontSearch(PopulationSearch):
             draw,
             eta=self.eta_crossover,
             rate=self.crossover_rate,
-        )[:count]
+        )
         rate = self.mutation_rate or 1.0 / self.dimension
-        return mutate("polynomial", children, draw, rate=rate, eta=self.eta_mutation)
+        children = mutate("polynomial", children, draw, rate=rate, eta=self.eta_mutation)
+        _, first = np.unique(np.concatenate([parents.x, children]), axis=0, return_index=True)
+        new = np.zeros(len(children), bool)
+        new[first[first >= len(parents.x)] - len(parents.x)] = True
+        return children[np.argsort(~new, kind="stable")[:count]]
 
     def next_members(self, state: State, x: Array, f: Array, violation: Array) -> Solutions:
         """The best of parents and children; a copy of a member is as good as dead."""

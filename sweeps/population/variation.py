@@ -1,6 +1,7 @@
 """How children come from parents, in the unit cube. Every operator takes its random numbers from the generator given.
 
-SBX and polynomial mutation: Deb and Agrawal, Complex Systems 9, 1995 (bounded form). BLX: Eshelman and Schaffer, 1993.
+SBX and polynomial mutation: Deb and Agrawal, Complex Systems 9, 1995, in their first form; what leaves the cube is put
+on its face, so that a best value on a bound (common in design) is reached and not only approached. BLX: Eshelman and Schaffer, 1993.
 Mixed: simple, arithmetic and direction crossover in equal shares (Taheri 2016, Eqs. B.3-B.5); `replace`: B.6.
 """
 
@@ -13,7 +14,6 @@ Array = NDArray[np.float64]
 
 CROSSOVERS = ("sbx", "blx", "mixed")
 MUTATIONS = ("replace", "polynomial")
-SAME = 1e-14  # parents nearer than this have nothing to exchange
 BLX_ALPHA = 0.5
 
 
@@ -26,22 +26,10 @@ def crossover(kind: str, a: Array, b: Array, draw: np.random.Generator, *, eta: 
 
 
 def _sbx(a: Array, b: Array, draw: np.random.Generator, eta: float) -> tuple[Array, Array]:
-    low, high = np.minimum(a, b), np.maximum(a, b)
-    gap = high - low
-    differs = gap > SAME
     u, chosen, swap = draw.random(a.shape), draw.random(a.shape) < 0.5, draw.random(a.shape) < 0.5
-    safe = np.where(differs, gap, 1.0)
-
-    def spread(room: Array) -> Array:
-        alpha = 2.0 - (1.0 + 2.0 * room / safe) ** -(eta + 1.0)
-        inner = u <= 1.0 / alpha
-        return np.where(inner, u * alpha, 1.0 / np.maximum(2.0 - u * alpha, 1e-300)) ** (1.0 / (eta + 1.0))
-
-    middle = (low + high) / 2.0
-    left, right = middle - spread(low) * gap / 2.0, middle + spread(1.0 - high) * gap / 2.0
-    first, second = np.where(swap, right, left), np.where(swap, left, right)
-    active = differs & chosen
-    return np.where(active, first, a), np.where(active, second, b)
+    wide = np.where(u < 0.5, 2.0 * u, 1.0 / (2.0 - 2.0 * u)) ** (1.0 / (eta + 1.0))
+    middle, half = (a + b) / 2.0, (a - b) / 2.0 * np.where(swap, -wide, wide)
+    return np.where(chosen, middle + half, a), np.where(chosen, middle - half, b)
 
 
 def _blx(a: Array, b: Array, draw: np.random.Generator, eta: float) -> tuple[Array, Array]:
@@ -76,8 +64,5 @@ def mutate(kind: str, x: Array, draw: np.random.Generator, *, rate: float, eta: 
         found[rows, element[rows]] = value[rows]
         return found
     chosen, u = draw.random(x.shape) < rate, draw.random(x.shape)
-    power = 1.0 / (eta + 1.0)
-    # the room below is x and above 1 - x: a step never leaves the cube
-    down = np.maximum(2.0 * u + (1.0 - 2.0 * u) * (1.0 - x) ** (eta + 1.0), 0.0) ** power - 1.0
-    up = 1.0 - np.maximum(2.0 * (1.0 - u) + 2.0 * (u - 0.5) * x ** (eta + 1.0), 0.0) ** power
+    down, up = (2.0 * u) ** (1.0 / (eta + 1.0)) - 1.0, 1.0 - (2.0 - 2.0 * u) ** (1.0 / (eta + 1.0))
     return np.clip(np.where(chosen, x + np.where(u < 0.5, down, up), x), 0.0, 1.0)
