@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # Name in study files -> where its class is.
 QUANTITIES = {
     "simulation": "railsweep.sweeps.time_history:TimeHistory",
+    "linear_critical_speed": "railsweep.sweeps.linear_critical_speed:LinearCriticalSpeed",
     "spectrum": "railsweep.sweeps.eigenvalue:Eigenvalues",
 }
 

@@ -119,9 +119,9 @@ class SearchChoice:
             "constraints": [[c.quantity, c.at_least, c.at_most] for c in self.constraints],
         }
 
-    def axes(self, folder: Path | None = None) -> tuple[CandidateAxis, ...]:
+    def axes(self, folder: Path | None = None, block: int = 1) -> tuple[CandidateAxis, ...]:
         """One axis per parameter, all along the dimension `evaluation`; `folder` holds the candidates of a store."""
-        record = CandidateRecord(self.box, self.optimiser.evaluations, folder)
+        record = CandidateRecord(self.box, self.optimiser.evaluations, folder, block)
         return tuple(
             CandidateAxis(
                 parameter=p.parameter,
@@ -146,8 +146,8 @@ class SearchChoice:
 class CandidateRecord:
     """The candidates of a search: one small file per block, whole or not there."""
 
-    def __init__(self, box: Box, size: int, folder: Path | None) -> None:
-        self.box, self.size, self.folder = box, size, folder
+    def __init__(self, box: Box, size: int, folder: Path | None, block: int) -> None:
+        self.box, self.size, self.folder, self.block = box, size, folder, block
         self._kept: dict[int, Array] = {}
 
     def path(self, first: int) -> Path:
@@ -182,6 +182,8 @@ class CandidateRecord:
 
     def values(self, i: int) -> Array:
         """Values of candidate i; of one that is not known yet those of a probe, to try out what a case costs."""
+        if i not in self._kept and self.folder is not None:
+            self.load(i - i % self.block)
         kept = self._kept.get(i)
         if kept is not None:
             return kept
@@ -318,14 +320,9 @@ def _parameter(section: Section, nominal: Callable[[str], float]) -> SearchParam
     return found
 
 
-def in_store(choice: SearchChoice, axes: tuple[Any, ...], own: Path) -> tuple[Any, ...]:
-    """The axes of a study that lies in a store, whose candidates are there."""
-    kept = tuple(a for a in axes if not isinstance(a, CandidateAxis))
-    return (*kept, *choice.axes(own / "candidates"))
-
-
-def with_axes(study: Any, own: Path) -> Any:
-    """A study as it stands in the store with the records `own`."""
+def with_candidates(study: Any, own: Path, block: int) -> Any:
+    """A study as it stands in a store with the records `own` and blocks of `block` cases: a search has candidates."""
     if not isinstance(study.design, SearchChoice):
         return study
-    return replace(study, axes=in_store(study.design, study.axes, own))
+    kept = tuple(a for a in study.axes if not isinstance(a, CandidateAxis))
+    return replace(study, axes=(*kept, *study.design.axes(own / "candidates", block)))
