@@ -2,13 +2,14 @@
 
 A scan over speed costs a third of a second. Here the nominal vehicle is scanned once per track, and every case starts
 from its crossings: for each of the lowest ones, speed and eigenvalue are followed from the nominal mode to the place
-where the real part vanishes (secant steps in speed, Newton's method for the eigenpair, the equilibrium continued), and
+where the real part vanishes (regula falsi in speed, Newton's method for the eigenpair, the equilibrium continued), and
 the lowest speed counts. The spectrum there must show no other running mode unstable; where it does, or no mode can be
 followed, the case is scanned itself. A case depends on the study and its own values only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -33,9 +34,12 @@ ComplexArray = NDArray[np.complex128]
 HIGHEST_HZ = 50.0  # wheel-rail contact modes lie above, running and suspension modes below
 SHARP = 1e-2  # change of Re / abs(lambda) per relative change of speed; undamped modes do not cross, they graze
 UNSTABLE = 1e-3  # Re / abs(lambda) of a running mode that is unstable beyond doubt
-SPEED_TOLERANCE = 1e-10  # relative
+SPEED_TOLERANCE = 1e-9  # relative
+GROWTH_TOLERANCE = 1e-10  # Re / abs(lambda)
 EIGEN_TOLERANCE = 1e-12
-MOST_STEPS = 20
+MOST_STEPS = 60
+BISECT_AFTER = 12
+OVERSHOOT, LEAST_STEP, LARGEST_STEP = 1.2, 2e-3, 0.05  # of the way to the crossing; relative to speed
 LEAST_LIKENESS = 0.3  # of the mode with the nominal one
 FARTHEST = 0.5  # relative distance of a speed from the nominal crossing
 NEAR = 1.3  # crossings up to this multiple of the lowest may become the lowest in another case
@@ -67,6 +71,16 @@ class _Mode:
     vector: ComplexArray
     state: Array
     slope: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A mode at one speed."""
+
+    speed: float
+    value: complex
+    vector: ComplexArray
+    state: Array
 
 
 class LinearCriticalSpeed:
@@ -138,32 +152,35 @@ class LinearCriticalSpeed:
     def _follow(self, model: Model, mode: _Mode) -> tuple[float, complex, Array] | None:
         """Speed, eigenvalue and equilibrium of the crossing of one mode; None when it is lost."""
         binder = model.bind(["speed_mps"])
-        speed, value, vector, state, slope = mode.speed, mode.value, mode.vector, mode.state, mode.slope
-        before: tuple[float, float] | None = None
-        for _ in range(MOST_STEPS):
+
+        def at(speed: float, near: _Place) -> _Place | None:
             try:
                 here = binder([speed])
-                state = here.equilibrium(state)
-                pair = eigenpair(here.jacobian(0.0, state), value, vector)
+                state = here.equilibrium(near.state)
+                pair = eigenpair(here.jacobian(0.0, state), near.value, near.vector)
             except (ModelError, InputError):
                 return None
-            if pair is None:
+            if pair is None or pair[0].imag <= 0.0 or abs(np.vdot(mode.vector, pair[1])) < LEAST_LIKENESS:
                 return None
-            value, vector = pair
-            if abs(np.vdot(mode.vector, vector)) < LEAST_LIKENESS or value.imag <= 0.0:
-                return None
-            if before is not None and speed != before[0] and value.real != before[1]:
-                slope = (value.real - before[1]) / (speed - before[0])
-            if slope <= 0.0:
-                return None
-            step = -value.real / slope
-            if abs(step) <= SPEED_TOLERANCE * speed or abs(value.real) <= SPEED_TOLERANCE * abs(value):
-                return speed + step, value, state
-            before = (speed, value.real)
-            speed += float(np.clip(step, -0.1 * speed, 0.1 * speed))
+            return _Place(speed, pair[0], pair[1], state)
+
+        here = at(mode.speed, _Place(mode.speed, mode.value, mode.vector, mode.state))
+        # walk to the other side of the crossing, with a little more than the step that the nominal slope suggests
+        other = None
+        while here is not None:
+            growth = here.value.real
+            share = float(np.clip(OVERSHOOT * abs(growth) / (mode.slope * here.speed), LEAST_STEP, LARGEST_STEP))
+            speed = here.speed * (1.0 - share if growth > 0.0 else 1.0 + share)
             if abs(speed - mode.speed) > FARTHEST * mode.speed or not self.range.from_mps <= speed <= self.range.to_mps:
                 return None
-        return None
+            other = at(speed, here)
+            if other is None or (other.value.real > 0.0) != (growth > 0.0):
+                break
+            here, other = other, None
+        if here is None or other is None:
+            return None
+        low, high = (here, other) if here.speed < other.speed else (other, here)
+        return None if high.value.real < 0.0 else _crossing(at, low, high)
 
     def _another_unstable(self, model: Model, speed: float, value: complex, state: Array) -> bool:
         """Is a running mode other than the one that crosses here unstable already?"""
@@ -173,6 +190,31 @@ class LinearCriticalSpeed:
         other = np.abs(values - value) > 1e-3 * abs(value)
         low = (values.imag > 0.0) & (values.imag < 2.0 * np.pi * HIGHEST_HZ)
         return bool((other & low & (values.real > UNSTABLE * size)).any())
+
+
+def _crossing(
+    at: Callable[[float, _Place], _Place | None], low: _Place, high: _Place
+) -> tuple[float, complex, Array] | None:
+    """Root of the real part between two speeds: regula falsi whose idle end loses weight (Illinois), or bisection."""
+    a, b = low.value.real, high.value.real
+    side = 0
+    for step in range(MOST_STEPS):
+        speed = (a * high.speed - b * low.speed) / (a - b)
+        if step >= BISECT_AFTER:  # the real part jumps where a wheel passes a knot of the contact table
+            speed = 0.5 * (low.speed + high.speed)
+        place = at(speed, low if speed - low.speed < high.speed - speed else high)
+        if place is None:
+            return None
+        growth = place.value.real
+        if abs(growth) <= GROWTH_TOLERANCE * abs(place.value) or high.speed - low.speed <= SPEED_TOLERANCE * speed:
+            return place.speed, place.value, place.state
+        if growth < 0.0:
+            low, a, b = place, growth, b / 2.0 if side < 0 else b
+            side = -1
+        else:
+            high, b, a = place, growth, a / 2.0 if side > 0 else a
+            side = 1
+    return None
 
 
 def running(model: Model, crossings: tuple[Crossing, ...]) -> list[Crossing]:
