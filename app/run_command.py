@@ -115,6 +115,8 @@ def drive(args: argparse.Namespace, open_study: Any, *, dry_run: bool = False, g
         finally:
             ranks.close()
     study, folder, path = open_study()
+    if guide is None and study.design is not None and study.design.asks:
+        raise InputError(study.name, "is a search, whose cases follow from results", "railsweep optimise STUDY.toml")
     choice = choice_of(args, study)
     if dry_run:
         return estimate(args, study, folder, path, choice)

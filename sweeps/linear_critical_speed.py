@@ -34,14 +34,15 @@ ComplexArray = NDArray[np.complex128]
 HIGHEST_HZ = 50.0  # wheel-rail contact modes lie above, running and suspension modes below
 SHARP = 1e-2  # change of Re / abs(lambda) per relative change of speed; undamped modes do not cross, they graze
 UNSTABLE = 1e-3  # Re / abs(lambda) of a running mode that is unstable beyond doubt
-SPEED_TOLERANCE = 1e-9  # relative
-GROWTH_TOLERANCE = 1e-10  # Re / abs(lambda)
-EIGEN_TOLERANCE = 1e-12
+SPEED_TOLERANCE = 1e-8  # relative
+GROWTH_TOLERANCE = 1e-9  # Re / abs(lambda)
+EIGEN_TOLERANCE = 1e-7  # relative, of the last step of Newton's method, which leaves its square
 MOST_STEPS = 60
 BISECT_AFTER = 12
 OVERSHOOT, LEAST_STEP, LARGEST_STEP = 1.2, 2e-3, 0.05  # of the way to the crossing; relative to speed
 LEAST_LIKENESS = 0.3  # of the mode with the nominal one
 FARTHEST = 0.5  # relative distance of a speed from the nominal crossing
+CLOSE = 1.03  # crossings up to this multiple of the lowest may be taken for it by the check of the spectrum
 NEAR = 1.3  # crossings up to this multiple of the lowest may become the lowest in another case
 SLOPE_STEP = 1e-4  # relative, in speed
 
@@ -62,7 +63,7 @@ class ScanRange:
         return [float(v) for v in np.linspace(self.from_mps, self.to_mps, max(2, count))]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Mode:
     """A nominal crossing: speed, eigenpair, equilibrium, and the growth of the real part with speed."""
 
@@ -113,11 +114,16 @@ class LinearCriticalSpeed:
 
     def __call__(self, model: Model, seed: int) -> CaseResult:
         """One case."""
-        found = [f for mode in self._modes(model) if (f := self._follow(model, mode)) is not None]
-        if found:
-            speed, value, state = min(found, key=lambda f: f[0])
-            if not self._another_unstable(model, speed, value, state):
-                return self._result(speed, abs(value.imag) / (2.0 * np.pi), scanned=0)
+        modes = self._modes(model)
+        close = [m for m in modes if m.speed <= CLOSE * modes[0].speed]
+        found: list[tuple[float, complex, Array]] = []
+        # the close ones always; the others when the spectrum says that one of them was first
+        for group in (close, [m for m in modes if m not in close]):
+            found += [f for mode in group if (f := self._follow(model, mode)) is not None]
+            if found:
+                speed, value, state = min(found, key=lambda f: f[0])
+                if not self._another_unstable(model, speed, value, state):
+                    return self._result(speed, abs(value.imag) / (2.0 * np.pi), scanned=0)
         crossings = running(model, stability(model, self.range.speeds).crossings)
         if not crossings:
             return CaseResult(
@@ -244,7 +250,7 @@ def eigenpair(matrix: Array, value: complex, vector: ComplexArray) -> tuple[comp
 
     With (J - lambda) w = x and c the guess, the step is lambda + 1 / (c, w) and x = w / (c, w).
     """
-    n, x = len(matrix), vector.copy()
+    x = vector.copy()
     shifted = matrix.astype(np.complex128)
     diagonal = np.einsum("ii->i", shifted)
     own = diagonal.copy()
@@ -259,6 +265,6 @@ def eigenpair(matrix: Array, value: complex, vector: ComplexArray) -> tuple[comp
             return None
         change = 1.0 / along
         value, x = complex(value + change), w * change
-        if abs(change) <= EIGEN_TOLERANCE * abs(value) * np.sqrt(n):
+        if abs(change) <= EIGEN_TOLERANCE * abs(value):
             return value, x / np.linalg.norm(x)
     return None

@@ -87,6 +87,11 @@ class SearchChoice:
     reference: tuple[float, ...] = field(compare=False, default=())
 
     @property
+    def asks(self) -> bool:
+        """Do the cases follow from the results of others?"""
+        return True
+
+    @property
     def box(self) -> Box:
         """Ranges of the parameters."""
         return Box(

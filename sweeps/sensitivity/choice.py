@@ -99,6 +99,11 @@ class SensitivityChoice:
     analysis: Analysis = field(compare=False)
 
     @property
+    def asks(self) -> bool:
+        """Do the cases follow from the results of others? No: the design knows them all."""
+        return False
+
+    @property
     def group_names(self) -> tuple[str, ...]:
         """Names of the groups, in the order of their first parameters."""
         return tuple(dict.fromkeys(p.group for p in self.parameters))

@@ -67,9 +67,9 @@ def base_points(sampling: str, dimension: int, seed: int, first: int, last: int,
         )
     found = np.empty((max(0, last - first), dimension))
     make = _sobol_chunk if sampling == "sobol" else _random_chunk
-    for replicate in range(min(replicates, last - first)):
-        start = first + (replicate - first) % replicates  # the first point of this sequence in the range
-        place, inner = start - first, start // replicates
+    for place in range(min(replicates, last - first)):
+        start = first + place  # the first point of its sequence in the range
+        inner = start // replicates
         count = -(-(last - start) // replicates)
         done = 0
         while done < count:

@@ -205,7 +205,8 @@ class SobolEstimator:
         if n < 2:
             raise InputError("rows", f"{n} so far", "at least 2")
         means = self.total.sum(axis=0) / n
-        centre, variance, *_ = found = np.asarray(self.of_means(means), dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            centre, variance, *_ = found = np.asarray(self.of_means(means), dtype=np.float64)
         if not variance > 0.0:
             raise InputError("quantity", "does not vary over the samples", "a quantity that depends on the parameters")
         if interval == "bootstrap":
