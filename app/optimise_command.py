@@ -64,7 +64,9 @@ def with_blocks(args: argparse.Namespace, study: Study, folder: Path, path: Path
     from railsweep.sweeps.session import evaluator_of, measured_cost
 
     if not isinstance(study.design, SearchChoice):
-        raise InputError(args.study, "has no [optimise] section", "[optimise] with [[objective]] and [[parameter]] tables")
+        raise InputError(
+            args.study, "has no [optimise] section", "[optimise] with [[objective]] and [[parameter]] tables"
+        )
     if study.output.block_cases or path.exists():
         return study
     workers = int(option.number("--workers", args.workers, above=0)) if args.workers else study.executor.workers

@@ -154,7 +154,11 @@ class SensitivityGuide:
 def heading(outcome: Outcome) -> str:
     """Quantity and place in words."""
     place = ", ".join(f"{k} = {v:g}" for k, v in outcome.place.items())
-    return outcome.quantity + (f" [{outcome.unit}]" if outcome.unit not in ("", "1") else "") + (f" at {place}" if place else "")
+    return (
+        outcome.quantity
+        + (f" [{outcome.unit}]" if outcome.unit not in ("", "1") else "")
+        + (f" at {place}" if place else "")
+    )
 
 
 def line(outcome: Outcome) -> str:

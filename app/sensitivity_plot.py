@@ -111,7 +111,9 @@ def _prediction(axis: Any, survey: Survey, outcome: Outcome, result: ExpansionIn
 def _effect_bars(axis: Any, outcome: Outcome, result: ElementaryEffects) -> None:
     order = np.argsort(-result.mu_star)[:MOST_BARS]
     y = np.arange(len(order))
-    axis.barh(y, result.mu_star[order], 0.7, xerr=1.96 * result.mu_star_error[order], error_kw={"lw": 0.9, "capsize": 2})
+    axis.barh(
+        y, result.mu_star[order], 0.7, xerr=1.96 * result.mu_star_error[order], error_kw={"lw": 0.9, "capsize": 2}
+    )
     axis.set_yticks(y, [outcome.groups[i] for i in order])
     axis.invert_yaxis()
     axis.set_xlabel(f"mu* [{outcome.unit}]")
@@ -122,7 +124,9 @@ def _plane(axis: Any, outcome: Outcome, result: ElementaryEffects) -> None:
     axis.plot(result.mu_star, result.sigma, "o")
     for i, name in enumerate(outcome.groups):
         if np.isfinite(result.sigma[i]):
-            axis.annotate(name, (result.mu_star[i], result.sigma[i]), fontsize=7, xytext=(3, 3), textcoords="offset points")
+            axis.annotate(
+                name, (result.mu_star[i], result.sigma[i]), fontsize=7, xytext=(3, 3), textcoords="offset points"
+            )
     end = float(np.nanmax([result.mu_star.max(), np.nanmax(result.sigma, initial=0.0)])) or 1.0
     axis.plot([0.0, end], [0.0, end], color="0.6", linewidth=0.8, linestyle="--", label="sigma = mu*")
     axis.set_xlabel(f"mu* [{outcome.unit}]")

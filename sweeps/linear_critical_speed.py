@@ -59,7 +59,7 @@ class ScanRange:
     @property
     def speeds(self) -> list[float]:
         """All speeds, both ends included."""
-        count = int(round((self.to_mps - self.from_mps) / self.step_mps)) + 1
+        count = round((self.to_mps - self.from_mps) / self.step_mps) + 1
         return [float(v) for v in np.linspace(self.from_mps, self.to_mps, max(2, count))]
 
 
@@ -105,7 +105,9 @@ class LinearCriticalSpeed:
         self.range: ScanRange = study.options
         self.model = model
         self.variables = (
-            Variable(name="critical_speed_mps", unit="m/s", title="lowest speed at which a running mode turns unstable"),
+            Variable(
+                name="critical_speed_mps", unit="m/s", title="lowest speed at which a running mode turns unstable"
+            ),
             Variable(name="crossing_hz", unit="Hz", title="frequency of that mode"),
             Variable(name="scanned", unit="1", title="1: found by a scan of the case itself", dtype="int64"),
         )

@@ -1,7 +1,7 @@
 """Simulated annealing: chains that step in random directions and take a worse point with the probability exp(-df / T).
 
-The temperature falls by a factor per step. Step lengths: `random`, u^2 times half the box, or `golden`, a golden-section
-search along the direction. (Taheri 2016, appendix B.4, Eqs. B.2 and B.8, completed where it is silent: cooling, random
+The temperature falls by a factor per step. Step lengths: `random`, u^2 times half the box, or `golden`, a search by
+golden section along the direction. (Taheri 2016, appendix B.4, Eqs. B.2 and B.8, completed where it is silent: cooling, random
 step.) Chains are independent, so that several candidates are computed at a time; one chain is the published method.
 """
 

@@ -1,7 +1,7 @@
 """What populations share: the first members, generations one after the other, or overlapping ones.
 
-Overlapping: candidate n is bred when the results of the first n - overlap candidates are known, and results are taken in
-the order of the candidates. So `overlap` candidates are under way at any time, nobody waits for the slowest of a
+Overlapping: candidate n is bred when the results of the first n - overlap candidates are known, and results are taken
+in the order of the candidates. So `overlap` candidates are under way at any time, nobody waits for the slowest of a
 generation, and still the outcome does not depend on who was faster.
 """
 

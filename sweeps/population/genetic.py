@@ -88,7 +88,12 @@ class GeneticSearch(PopulationSearch):
             ranks = place[drawn].min(axis=0)
         better, worse = np.minimum(*ranks), np.maximum(*ranks)
         children = crossover(
-            self.crossover, parents.x[order[better]], parents.x[order[worse]], draw, eta=self.eta, rate=self.crossover_rate
+            self.crossover,
+            parents.x[order[better]],
+            parents.x[order[worse]],
+            draw,
+            eta=self.eta,
+            rate=self.crossover_rate,
         )[:count]
         rate = self.mutation_first + (self.mutation_last - self.mutation_first) * progress
         children = mutate(self.mutation, children, draw, rate=rate, eta=self.eta)

@@ -58,7 +58,9 @@ class Search:
         self.state, self.told = self._resumed()
 
     def _check_quantities(self) -> None:
-        names = [v.name for v in self.store.variables if v.dtype != "string" and not v.dimensions and v.name != "status"]
+        names = [
+            v.name for v in self.store.variables if v.dtype != "string" and not v.dimensions and v.name != "status"
+        ]
         for item in (*self.choice.objectives, *self.choice.constraints):
             if item.quantity not in names:
                 raise InputError(
@@ -144,7 +146,11 @@ class Search:
         """Values of the parameters, objectives to be minimised and violations of all evaluations told."""
         blocks = range(self.told // self.size)
         points = [self.record.read(b * self.size) for b in blocks]
-        x = np.concatenate([p for p in points if p is not None]) if len(blocks) else np.empty((0, self.optimiser.dimension))
+        x = (
+            np.concatenate([p for p in points if p is not None])
+            if len(blocks)
+            else np.empty((0, self.optimiser.dimension))
+        )
         f, v = self.results(blocks) if len(blocks) else (np.empty((0, len(self.choice.objectives))), np.empty(0))
         return self.choice.box.scaled(x), f, v
 

@@ -1,8 +1,8 @@
 """How children come from parents, in the unit cube. Every operator takes its random numbers from the generator given.
 
 SBX and polynomial mutation: Deb and Agrawal, Complex Systems 9, 1995, in their first form; what leaves the cube is put
-on its face, so that a best value on a bound (common in design) is reached and not only approached. BLX: Eshelman and Schaffer, 1993.
-Mixed: simple, arithmetic and direction crossover in equal shares (Taheri 2016, Eqs. B.3-B.5); `replace`: B.6.
+on its face, so that a best value on a bound (common in design) is reached and not only approached. BLX: Eshelman and
+Schaffer, 1993. Mixed: simple, arithmetic and direction crossover in equal shares (Taheri 2016, Eqs. B.3-B.5); `replace`: B.6.
 """
 
 from __future__ import annotations

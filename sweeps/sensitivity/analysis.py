@@ -123,7 +123,9 @@ class Survey:
         for name in design.analysis.quantities:
             if name not in known:
                 raise InputError(
-                    "sensitivity.quantities", f"{name!r} is not computed, {nearest(name, list(known))}", ", ".join(known)
+                    "sensitivity.quantities",
+                    f"{name!r} is not computed, {nearest(name, list(known))}",
+                    ", ".join(known),
                 )
         self.units = {name: known[name] for name in design.analysis.quantities or known}
 
@@ -188,7 +190,9 @@ class Survey:
         warnings = []
         names = tuple(p.name for p in choice.parameters)
         if treated.dropped:
-            base = np.stack([self.design.points(r * self.design.row_cases, r * self.design.row_cases + 1)[0] for r in treated.rows])
+            base = np.stack(
+                [self.design.points(r * self.design.row_cases, r * self.design.row_cases + 1)[0] for r in treated.rows]
+            )
             warnings += [w] if (w := correlation_warning(base, names)) else []
         steps: list[tuple[int, SobolIndices]] = []
         result: SobolIndices | ExpansionIndices | ElementaryEffects

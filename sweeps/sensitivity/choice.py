@@ -228,9 +228,7 @@ class SampledAxis:
         return self.sampler.column(self.column)
 
 
-def read_sensitivity(
-    section: Section, parameters: list[Section], nominal: Callable[[str], float]
-) -> SensitivityChoice:
+def read_sensitivity(section: Section, parameters: list[Section], nominal: Callable[[str], float]) -> SensitivityChoice:
     """Check and read a [sensitivity] section with its [[parameter]] tables; `nominal` knows the vehicle's values."""
     method = section.text("method", "sobol", choices=METHODS)
     samples = _whole(section, "samples", least=2, most=10**8)

@@ -289,6 +289,4 @@ def sobol_indices(
     """
     sums = SobolEstimator(groups=groups, second_order=second_order, estimator=estimator, replicates=replicates)
     sums.tell(np.arange(len(values)) if rows is None else rows, values)
-    return sums.indices(
-        interval=interval, confidence=confidence, values=values, resamples=resamples, seed=seed
-    )
+    return sums.indices(interval=interval, confidence=confidence, values=values, resamples=resamples, seed=seed)

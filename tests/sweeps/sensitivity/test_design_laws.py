@@ -80,9 +80,7 @@ def test_replicates_are_interleaved_sequences() -> None:
     assert not np.array_equal(points[0::3], points[1::3])
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"groups": (0, 2)}, {"groups": ()}, {"rows": 1}, {"replicates": 0}]
-)
+@pytest.mark.parametrize("wrong", [{"groups": (0, 2)}, {"groups": ()}, {"rows": 1}, {"replicates": 0}])
 def test_wrong_designs_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         SaltelliDesign(**{"groups": (0, 1), "rows": 8, "seed": 1, **wrong})
