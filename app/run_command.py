@@ -82,7 +82,9 @@ def published_at(study: Study, url: str) -> Study:
 class Guide(Protocol):
     """What a verb adds to a session of a study whose blocks it chooses or whose results it watches."""
 
-    batches: Callable[[], Iterable[Sequence[int]]] | None  # see `run_session`
+    @property
+    def batches(self) -> Callable[[], Iterable[Sequence[int]]] | None:
+        """Blocks to compute, batch by batch, as `run_session` takes them; None: all that are pending."""
 
     def begin(self, store: StudyStore, stop: Stop, say: Callable[[str], None]) -> None:
         """The store is there; nothing is computed yet."""

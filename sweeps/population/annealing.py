@@ -1,14 +1,16 @@
 """Simulated annealing: chains that step in random directions and take a worse point with the probability exp(-df / T).
 
 The temperature falls by a factor per step. Step lengths: `random`, u^2 times half the box, or `golden`, a search by
-golden section along the direction. (Taheri 2016, appendix B.4, Eqs. B.2 and B.8, completed where it is silent: cooling, random
-step.) Chains are independent, so that several candidates are computed at a time; one chain is the published method.
+golden section along the direction. (Taheri 2016, appendix B.4, Eqs. B.2 and B.8, completed where it is
+silent: cooling, random step.) Chains are independent, so that several candidates are computed at a time; one chain is
+the published method.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,11 +132,11 @@ class AnnealingSearch:
 
     def _along(self, state: State, length: Array) -> Array:
         direction = self._draw(int(state["iteration"]))[0]
-        return np.clip(np.asarray(state["x"]) + length[:, None] * direction, 0.0, 1.0)
+        return np.asarray(np.clip(state["x"] + length[:, None] * direction, 0.0, 1.0))
 
     def _golden_length(self, state: State) -> Array:
-        low, high = np.asarray(state["low"]), np.asarray(state["high"])
-        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        low, high = state["low"], state["high"]
+        left, right = np.asarray(high - GOLDEN * (high - low)), np.asarray(low + GOLDEN * (high - low))
         trial = int(state["trial"])
         if trial == 0:
             return left
@@ -221,6 +223,6 @@ class AnnealingSearch:
         return Solutions(x=np.asarray(state["best_x"])[first], f=f[first], violation=v[first])
 
 
-def _better(f: Array, v: Array, other_f: NDArray[np.generic], other_v: NDArray[np.generic]) -> NDArray[np.bool_]:
+def _better(f: Array, v: Array, other_f: NDArray[Any], other_v: NDArray[Any]) -> NDArray[np.bool_]:
     """Is the first better than the second?"""
-    return (v < np.asarray(other_v)) | ((v == np.asarray(other_v)) & (f < np.asarray(other_f)))
+    return np.asarray((v < other_v) | ((v == other_v) & (f < other_f)))

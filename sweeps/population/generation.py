@@ -141,7 +141,7 @@ class PopulationSearch(ABC):
     def _first_member(self, n: int) -> Array:
         if n < len(self.known):
             return np.array(self.known[n])
-        return stream(self.seed, FIRST, n).random(self.dimension)
+        return np.asarray(stream(self.seed, FIRST, n).random(self.dimension))
 
     def _candidate(self, state: State, n: int) -> Array:
         if n < self.population:

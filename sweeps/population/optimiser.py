@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from railsweep.engine.errors import InputError
 
 Array = NDArray[np.float64]
-State = dict[str, NDArray[np.generic]]
+State = dict[str, NDArray[Any]]
 
 
 class Optimiser(Protocol):
@@ -99,7 +99,7 @@ class Box:
             with np.errstate(divide="ignore", invalid="ignore"):
                 curved = low * (high / low) ** at
             found = np.where(np.array(self.logarithmic), curved, found)
-        return np.clip(found, low, high)
+        return np.asarray(np.clip(found, low, high))
 
 
 def checked_results(candidates: Array, objectives: Array, violation: Array, m: int) -> tuple[Array, Array]:

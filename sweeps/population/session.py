@@ -61,11 +61,10 @@ class Search:
         names = [
             v.name for v in self.store.variables if v.dtype != "string" and not v.dimensions and v.name != "status"
         ]
-        for item in (*self.choice.objectives, *self.choice.constraints):
-            if item.quantity not in names:
-                raise InputError(
-                    "objective", f"{item.quantity!r} is not computed, {nearest(item.quantity, names)}", ", ".join(names)
-                )
+        wanted = [o.quantity for o in self.choice.objectives] + [c.quantity for c in self.choice.constraints]
+        for name in wanted:
+            if name not in names:
+                raise InputError("objective", f"{name!r} is not computed, {nearest(name, names)}", ", ".join(names))
 
     def _resumed(self) -> tuple[State, int]:
         """The state of the checkpoint when it belongs to this study, else the start (all results are told again)."""
@@ -161,12 +160,12 @@ class Search:
 
     def natural(self, f: Array) -> Array:
         """Objectives as the user named them."""
-        return f * np.array([o.sign for o in self.choice.objectives])
+        return np.asarray(f * np.array([o.sign for o in self.choice.objectives]))
 
     def reference(self, f: Array) -> Array:
         """Reference point of the hypervolume: the user's, or a tenth of the range beyond the worst feasible values."""
         if self.choice.reference:
-            return np.array(self.choice.reference) * np.array([o.sign for o in self.choice.objectives])
+            return np.asarray(self.choice.reference) * np.asarray([o.sign for o in self.choice.objectives])
         low, high = f.min(axis=0), f.max(axis=0)
         return np.asarray(high + 0.1 * np.where(high > low, high - low, 1.0))
 

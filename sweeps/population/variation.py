@@ -2,7 +2,8 @@
 
 SBX and polynomial mutation: Deb and Agrawal, Complex Systems 9, 1995, in their first form; what leaves the cube is put
 on its face, so that a best value on a bound (common in design) is reached and not only approached. BLX: Eshelman and
-Schaffer, 1993. Mixed: simple, arithmetic and direction crossover in equal shares (Taheri 2016, Eqs. B.3-B.5); `replace`: B.6.
+Schaffer, 1993. Mixed: simple, arithmetic and direction crossover in equal shares (Taheri 2016, Eqs. B.3-B.5);
+`replace`: B.6.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def crossover(kind: str, a: Array, b: Array, draw: np.random.Generator, *, eta: 
     made = {"sbx": _sbx, "blx": _blx, "mixed": _mixed}[kind](a, b, draw, eta)
     cross = draw.random(len(a)) < rate
     first, second = np.where(cross[:, None], made[0], a), np.where(cross[:, None], made[1], b)
-    return np.clip(np.stack([first, second], axis=1).reshape(-1, a.shape[1]), 0.0, 1.0)
+    return np.asarray(np.clip(np.stack([first, second], axis=1).reshape(-1, a.shape[1]), 0.0, 1.0))
 
 
 def _sbx(a: Array, b: Array, draw: np.random.Generator, eta: float) -> tuple[Array, Array]:
@@ -40,9 +41,9 @@ def _blx(a: Array, b: Array, draw: np.random.Generator, eta: float) -> tuple[Arr
 
 def _mixed(a: Array, b: Array, draw: np.random.Generator, eta: float) -> tuple[Array, Array]:
     pairs, k = a.shape
-    kind = draw.integers(0, 3, size=pairs)[:, None]
-    cut = np.arange(k)[None, :] < draw.integers(0, k + 1, size=pairs)[:, None]
-    share = draw.random(pairs)[:, None]
+    kind = draw.integers(0, 3, size=(pairs, 1))
+    cut = np.arange(k)[None, :] < draw.integers(0, k + 1, size=(pairs, 1))
+    share = draw.random((pairs, 1))
     ahead = draw.random((pairs, 2))
     # along the direction from the worse to the better parent and beyond
     first = [np.where(cut, a, b), share * a + (1.0 - share) * b, a + ahead[:, :1] * (a - b)]
@@ -58,7 +59,8 @@ def mutate(kind: str, x: Array, draw: np.random.Generator, *, rate: float, eta: 
     """
     n, k = x.shape
     if kind == "replace":
-        mutant, element, value = draw.random(n) < rate, draw.integers(0, k, size=n), draw.random(n)
+        mutant = draw.random(n) < rate
+        element, value = np.asarray(draw.integers(0, k, size=n)), np.asarray(draw.random(n))
         found = x.copy()
         rows = np.flatnonzero(mutant)
         found[rows, element[rows]] = value[rows]

@@ -146,7 +146,7 @@ class SensitivityChoice:
     def document(self) -> dict[str, Any]:
         """What decides the samples, as plain data."""
         shared = {"method": self.method, "samples": self.samples, "seed": self.seed}
-        own: dict[str, Any] = {
+        every: dict[str, dict[str, Any]] = {
             "sobol": {
                 "sampling": self.sampling,
                 "replicates": self.replicates,
@@ -155,8 +155,8 @@ class SensitivityChoice:
             },
             "morris": {"levels": self.levels, "repetitions": self.repetitions, "groups": list(self.groups)},
             "expansion": {"sampling": self.sampling},
-        }[self.method]
-        return shared | own
+        }
+        return shared | every[self.method]
 
     def axes(self) -> tuple[SampledAxis, ...]:
         """One axis per parameter, all along the dimension `sample`."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,7 +157,7 @@ class SobolEstimator:
             columns += [ba[:, i : i + 1] * ab[:, j : j + 1] - a * b for i, j in self.pairs]
         return np.concatenate(columns, axis=1)
 
-    def of_means(self, m: NDArray[np.generic]) -> NDArray[np.generic]:
+    def of_means(self, m: NDArray[Any]) -> NDArray[Any]:
         """Mean, variance, first, total and second order indices from means of the statistics (last axis)."""
         g = self.groups
         a, b = m[..., 0], m[..., 1]
@@ -173,7 +174,7 @@ class SobolEstimator:
             i, j = np.array(self.pairs).reshape(-1, 2).T
             mixed = m[..., 4 + 4 * g :] - c * (other[..., i] + change[..., j])
             parts.append(mixed / v - single[..., i] - single[..., j])
-        found: NDArray[np.generic] = np.concatenate(parts, axis=-1)
+        found: NDArray[Any] = np.concatenate(parts, axis=-1)
         return found
 
     def indices(

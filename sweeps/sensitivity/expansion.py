@@ -91,7 +91,7 @@ def polynomials(germ: str, u: Array, degree: int) -> Array:
         else:  # Hermite, probabilists'
             found[n + 1] = x * found[n] - n * found[n - 1]
     if germ == "uniform":
-        return found * np.sqrt(2.0 * np.arange(degree + 1) + 1.0)[:, None]
+        return np.asarray(found * np.sqrt(2.0 * np.arange(degree + 1) + 1.0)[:, None])
     factorial = np.cumprod(np.maximum(np.arange(degree + 1), 1), dtype=np.float64)
     return found / np.sqrt(factorial)[:, None]
 
@@ -212,7 +212,7 @@ def fit_expansion(
         raise InputError("quantity", "does not vary over the samples", "a quantity that depends on the parameters")
     degrees = range(1, degree + 1)
     terms, loo = _select(germs, u, y, degrees, interaction)
-    coefficients = np.linalg.lstsq(basis(germs, terms, u), y, rcond=None)[0]
+    coefficients = np.asarray(np.linalg.lstsq(basis(germs, terms, u), y, rcond=None)[0], dtype=np.float64)
     error = np.nan
     if folds:
         squares = 0.0

@@ -103,7 +103,7 @@ def correlation_warning(points: Array, names: tuple[str, ...], limit: float = 0.
     if len(points) < 3 or points.shape[1] < 2:
         return ""
     with np.errstate(invalid="ignore", divide="ignore"):
-        matrix = np.corrcoef(points, rowvar=False)
+        matrix = np.asarray(np.corrcoef(points, rowvar=False))
     bound = max(limit, 4.0 / np.sqrt(len(points)))
     found = [
         f"{names[i]} and {names[j]} ({matrix[i, j]:+.2f})"
