@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 QUANTITIES = {
     "simulation": "railsweep.sweeps.time_history:TimeHistory",
     "linear_critical_speed": "railsweep.sweeps.linear_critical_speed:LinearCriticalSpeed",
+    "several": "railsweep.sweeps.several:Several",
     "spectrum": "railsweep.sweeps.eigenvalue:Eigenvalues",
 }
 

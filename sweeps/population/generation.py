@@ -141,13 +141,13 @@ class PopulationSearch(ABC):
     def _first_member(self, n: int) -> Array:
         if n < len(self.known):
             return np.array(self.known[n])
-        return np.asarray(stream(self.seed, FIRST, n).random(self.dimension))
+        return np.asarray(stream(self.seed, FIRST, n).random(self.dimension), dtype=np.float64)
 
     def _candidate(self, state: State, n: int) -> Array:
         if n < self.population:
             return self._first_member(n)
         progress = (n - self.population) / max(1, self.evaluations - self.population - 1)
-        return self.breed(state, 1, progress, stream(self.seed, BRED, n))[0]
+        return np.asarray(self.breed(state, 1, progress, stream(self.seed, BRED, n))[0])
 
 
 def members(state: State) -> Solutions:

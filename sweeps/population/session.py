@@ -165,7 +165,7 @@ class Search:
     def reference(self, f: Array) -> Array:
         """Reference point of the hypervolume: the user's, or a tenth of the range beyond the worst feasible values."""
         if self.choice.reference:
-            return np.asarray(self.choice.reference) * np.asarray([o.sign for o in self.choice.objectives])
+            return self.natural(np.array(self.choice.reference))
         low, high = f.min(axis=0), f.max(axis=0)
         return np.asarray(high + 0.1 * np.where(high > low, high - low, 1.0))
 
