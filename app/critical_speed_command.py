@@ -38,9 +38,10 @@ def run(args: argparse.Namespace) -> int:
     picture = base.with_name(base.name + ".png")
     folds = shortcut.listed(one.fold_mps.values) or shortcut.listed(one.nonlinear_mps.values)
     _draw(args, store, picture, folds)
+    crossings, frequencies = shortcut.listed(one.crossing_mps.values), shortcut.listed(one.crossing_hz.values)
     facts = {
-        "linear_mps": shortcut.listed(one.crossing_mps.values),
-        "frequency_hz": shortcut.listed(one.crossing_hz.values),
+        "linear_mps": crossings,
+        "frequency_hz": frequencies,
         "criticality": str(one.criticality.values),
         "nonlinear_mps": folds,
         "derails_at_mps": shortcut.number_or_none(one.derails_at_mps.values),
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(facts))
         return code
-    for speed, frequency in zip(facts["linear_mps"], facts["frequency_hz"], strict=True):  # type: ignore[call-overload]
+    for speed, frequency in zip(crossings, frequencies, strict=True):
         print(f"linear: a pair crosses at {speed:.3f} m/s ({speed * KMH:.1f} km/h), {frequency:.3f} Hz")
     for speed in folds:
         print(f"non-linear: {speed:.3f} m/s ({speed * KMH:.1f} km/h) by {facts['method']}, {facts['criticality']}")

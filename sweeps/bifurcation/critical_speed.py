@@ -147,7 +147,8 @@ def descend(model: Model, start_mps: float, search: Search, shape: str = "antisy
     speed = start_mps
     here = binder([speed])
     state = kicked(here, here.equilibrium(), search.kick_m, shape)
-    speeds, motions = [], []
+    speeds: list[float] = []
+    motions: list[Motion] = []
     while speed >= search.low_mps:
         motion = run_motion(binder([speed]), state, search.dwell_s * (2.0 if not motions else 1.0))
         speeds.append(speed)
