@@ -192,7 +192,7 @@ def numbalsoda_entry(n: int) -> Any:
     """C function in numbalsoda's form; its data are the addresses of `Compiled.calls` seen as floats."""
     signature = importlib.import_module("numbalsoda").lsoda_sig
 
-    @numba.cfunc(signature)  # type: ignore[untyped-decorator]
+    @numba.cfunc(signature)
     def entry(t, y, dy, data):  # type: ignore[no-untyped-def]
         calls = numba.carray(data, (COUNTER + 1,)).view(np.int64)
         rhs_of(t, numba.carray(y, (n,)), numba.carray(dy, (n,)), calls)
