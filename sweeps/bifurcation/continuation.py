@@ -318,7 +318,7 @@ def corrected(
             matrix = np.vstack([_scaled(problem, problem.jacobian(u[:-1], float(u[-1])), settings), row])
             fresh, slow = fresh + 1, 0
         try:
-            du = np.linalg.solve(matrix, -residual)
+            du = np.asarray(np.linalg.solve(matrix, -residual), dtype=np.float64)
         except np.linalg.LinAlgError:
             raise NoSolution("the Jacobian is singular") from None
         if np.linalg.norm(du) > 4.0 * max(abs(step), 0.05):

@@ -89,7 +89,8 @@ class Family:
         size = 0.5 * (motion.max(axis=0) - motion.min(axis=0))
         largest = {u: max(s for s, v in zip(size, self.units, strict=True) if v == u) for u in set(self.units)}
         floor = np.maximum(SMALLEST_SCALE * np.array([largest[u] for u in self.units]), REST_SCALE * size.max())
-        return np.maximum(np.maximum(size, floor), 1e-12 * (1.0 + np.abs(motion).max(axis=0)))
+        scale: Array = np.maximum(np.maximum(size, floor), 1e-12 * (1.0 + np.abs(motion).max(axis=0)))
+        return scale
 
 
 def family_of_model(model: Model, parameter: str = "speed_mps") -> Family:
