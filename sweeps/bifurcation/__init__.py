@@ -7,6 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .basin import Basin as Basin
+    from .basin import KickSettings as KickSettings
+    from .basin import smallest_kick as smallest_kick
     from .continuation import BranchEnd as BranchEnd
     from .continuation import BranchPoint as BranchPoint
     from .continuation import NoSolution as NoSolution
@@ -25,6 +28,16 @@ if TYPE_CHECKING:
     from .family import families_of_model as families_of_model
     from .family import family_of_model as family_of_model
     from .family import family_of_rhs as family_of_rhs
+    from .ramp import Branch as Branch
+    from .ramp import RampSettings as RampSettings
+    from .ramp import find_branches as find_branches
+    from .ramp import ramp_branch as ramp_branch
+    from .ramp import start_set as start_set
+    from .ramp import steps_between as steps_between
+
+MODULE_OF_NAME = {
+    "Basin": "basin",
+    "Branch": "ramp",
     from .hopf import HopfPoint as HopfPoint
     from .hopf import cycle_from_hopf as cycle_from_hopf
     from .hopf import emerging_branch as emerging_branch
@@ -37,6 +50,8 @@ MODULE_OF_NAME = {
     "CyclePoint": "cycle",
     "EquilibriumPoint": "equilibrium",
     "Family": "family",
+    "KickSettings": "basin",
+    "RampSettings": "ramp",
     "HopfPoint": "hopf",
     "NoSolution": "continuation",
     "Settings": "continuation",
@@ -48,7 +63,12 @@ MODULE_OF_NAME = {
     "families_of_model": "family",
     "family_of_model": "family",
     "family_of_rhs": "family",
+    "find_branches": "ramp",
     "find_cycle": "cycle",
+    "ramp_branch": "ramp",
+    "smallest_kick": "basin",
+    "start_set": "ramp",
+    "steps_between": "ramp",
     "find_equilibrium": "equilibrium",
     "fold_curve": "curve",
     "hopf_curve": "curve",

@@ -374,7 +374,8 @@ def published_rows(
     workers : int
         Threads (the kernels run side by side); results do not depend on it.
     rtol : float
-        Relative tolerance of the time integration; the absolute one is a thousandth of it.
+        Relative tolerance of the time integration; the absolute one is a thousandth of it. At 1e-5 hunting dies within
+        0.1 m/s of the same speed (40 s at every 0.1 m/s), and at the same half step in V4.
     """
     for name in only:
         if name not in IDS:
