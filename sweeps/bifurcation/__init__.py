@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from .family import families_of_model as families_of_model
     from .family import family_of_model as family_of_model
     from .family import family_of_rhs as family_of_rhs
+    from .hopf import HopfPoint as HopfPoint
+    from .hopf import cycle_from_hopf as cycle_from_hopf
+    from .hopf import emerging_branch as emerging_branch
+    from .hopf import hopf_points as hopf_points
     from .ramp import Branch as Branch
     from .ramp import RampSettings as RampSettings
     from .ramp import find_branches as find_branches
@@ -38,22 +42,16 @@ if TYPE_CHECKING:
 MODULE_OF_NAME = {
     "Basin": "basin",
     "Branch": "ramp",
-    from .hopf import HopfPoint as HopfPoint
-    from .hopf import cycle_from_hopf as cycle_from_hopf
-    from .hopf import emerging_branch as emerging_branch
-    from .hopf import hopf_points as hopf_points
-
-MODULE_OF_NAME = {
     "BranchEnd": "continuation",
     "BranchPoint": "continuation",
     "CurvePoint": "curve",
     "CyclePoint": "cycle",
     "EquilibriumPoint": "equilibrium",
     "Family": "family",
-    "KickSettings": "basin",
-    "RampSettings": "ramp",
     "HopfPoint": "hopf",
+    "KickSettings": "basin",
     "NoSolution": "continuation",
+    "RampSettings": "ramp",
     "Settings": "continuation",
     "continue_branch": "continuation",
     "continue_cycle": "cycle",
@@ -65,14 +63,14 @@ MODULE_OF_NAME = {
     "family_of_rhs": "family",
     "find_branches": "ramp",
     "find_cycle": "cycle",
-    "ramp_branch": "ramp",
-    "smallest_kick": "basin",
-    "start_set": "ramp",
-    "steps_between": "ramp",
     "find_equilibrium": "equilibrium",
     "fold_curve": "curve",
     "hopf_curve": "curve",
     "hopf_points": "hopf",
+    "ramp_branch": "ramp",
+    "smallest_kick": "basin",
+    "start_set": "ramp",
+    "steps_between": "ramp",
 }
 
 __all__ = list(MODULE_OF_NAME)
