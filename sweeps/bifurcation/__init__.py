@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from .continuation import NoSolution as NoSolution
     from .continuation import Settings as Settings
     from .continuation import continue_branch as continue_branch
+    from .critical_speed import CriticalSpeeds as CriticalSpeeds
+    from .critical_speed import Search as Search
+    from .critical_speed import critical_speeds as critical_speeds
     from .curve import CurvePoint as CurvePoint
     from .curve import fold_curve as fold_curve
     from .curve import hopf_curve as hopf_curve
     from .cycle import CyclePoint as CyclePoint
     from .cycle import continue_cycle as continue_cycle
     from .cycle import find_cycle as find_cycle
+    from .diagram import Diagram as Diagram
     from .equilibrium import EquilibriumPoint as EquilibriumPoint
     from .equilibrium import continue_equilibrium as continue_equilibrium
     from .equilibrium import find_equilibrium as find_equilibrium
@@ -44,18 +48,22 @@ MODULE_OF_NAME = {
     "Branch": "ramp",
     "BranchEnd": "continuation",
     "BranchPoint": "continuation",
+    "CriticalSpeeds": "critical_speed",
     "CurvePoint": "curve",
     "CyclePoint": "cycle",
+    "Diagram": "diagram",
     "EquilibriumPoint": "equilibrium",
     "Family": "family",
     "HopfPoint": "hopf",
     "KickSettings": "basin",
     "NoSolution": "continuation",
     "RampSettings": "ramp",
+    "Search": "critical_speed",
     "Settings": "continuation",
     "continue_branch": "continuation",
     "continue_cycle": "cycle",
     "continue_equilibrium": "equilibrium",
+    "critical_speeds": "critical_speed",
     "cycle_from_hopf": "hopf",
     "emerging_branch": "hopf",
     "families_of_model": "family",
