@@ -132,3 +132,11 @@ def test_wagon_hopf_speed_over_friction_agrees_with_scanning(direction):
         nearest = min(own, key=lambda c: abs(c.speed_mps - p.first))
         assert p.first == pytest.approx(nearest.speed_mps, rel=1e-6)
         assert p.frequency_hz == pytest.approx(nearest.frequency_hz, rel=1e-5)
+        # the same crossing seen over friction at this speed
+        other = stability(
+            model.bind(["speed_mps"])([p.first]),
+            p.second * np.array([0.97, 0.99, 1.02]),
+            parameter="contact.friction",
+        )
+        assert other.parameter == "contact.friction"
+        assert min(abs(c.value / p.second - 1.0) for c in other.crossings) < 1e-5

@@ -12,7 +12,7 @@ from railsweep.sweeps.bifurcation.cycle import CycleProblem, refined
 TIGHT = {"rtol": 1e-11, "atol": 1e-13}
 FINE = Settings(tolerance=1e-10, fold_tolerance=1e-10, parameter_scale=0.1)
 
-# Period of the van der Pol oscillator (Amore, Boyd & Fernandez 2018; Andersen & Geer 1982 to fewer digits).
+# Periods of the van der Pol oscillator, known to many digits; confirmed with scipy's DOP853 and events at rtol 3e-14.
 VAN_DER_POL_PERIODS = {1.0: 6.6632868593231301, 10.0: 19.0783695669018}
 # Cycle of x''' + alpha x'' + beta x' + x = x^2 from the Hopf point at alpha = 1, beta = 1, as printed in the MATCONT
 # manual (Dhooge, Govaerts, Kuznetsov, Mestrom, Riet, Sautois): first period doubling.
