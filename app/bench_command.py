@@ -16,7 +16,7 @@ from railsweep.engine.errors import InputError, nearest, shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from railsweep.engine.benchmark import BenchmarkRun
+    from railsweep.engine.benchmark import BenchmarkRun, PeerRun
 
 CASES = ("T1", "T2", "T3", "T4", "T5")
 METHODS = ("nt1", "jkt", "bsimp", "bdf")
@@ -36,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     solvers.add_argument("--cases", metavar="LIST", default=",".join(CASES), help="of T1,T2,T3,T4,T5")
     solvers.add_argument("--methods", metavar="LIST", default=",".join(METHODS), help="of nt1,jkt,bsimp,bdf")
+    solvers.add_argument(
+        "--peers",
+        action="store_true",
+        help="also run scipy, CVODE (scikit-sundae) and numbalsoda, as far as installed, on the same right-hand side",
+    )
     solvers.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     solvers.set_defaults(verb_parser=solvers)
 
@@ -47,17 +52,20 @@ def run(args: argparse.Namespace) -> int:
     table = Path(args.contact_table)
     if not table.is_file():
         raise InputError("--contact-table", f"no such file {shown(args.contact_table)}", "the published RSGEO table")
-    from railsweep.engine.benchmark import solver_benchmark
+    from railsweep.engine.benchmark import peer_benchmark, solver_benchmark
 
     rows = []
     for row in solver_benchmark(table, cases, methods):
         rows.append(row)
         if not args.json:
             _announce(row)
+    peers = list(peer_benchmark(table, cases)) if args.peers else []
     if args.json:
-        print(json.dumps(as_dict(rows)))
+        print(json.dumps(as_dict(rows, peers)))
     else:
         _print_table(rows)
+        if args.peers:
+            _print_peers(peers)
     return 0 if all(row.success for row in rows) else 1
 
 
@@ -70,13 +78,25 @@ def chosen(option: str, text: str, allowed: Sequence[str]) -> list[str]:
     return [word for word in allowed if word in words]
 
 
-def as_dict(rows: Sequence[BenchmarkRun]) -> dict[str, Any]:
+def as_dict(rows: Sequence[BenchmarkRun], peers: Sequence[PeerRun] = ()) -> dict[str, Any]:
     """The benchmark as plain data (SI units), the form of ``--json``; what is not known is null."""
     from railsweep.engine.benchmark import NOTES
 
     return {
         "source": "Bigoni, IMM-MSC-2011-59, table 6.1",
         "notes": dict(NOTES),
+        "peers": [
+            {
+                "case": peer.case,
+                "solver": peer.solver,
+                "note": peer.note,
+                "span_s": peer.span_s,
+                "seconds": _known(peer.seconds),
+                "rhs": peer.rhs,
+                "error": _known(peer.error),
+            }
+            for peer in peers
+        ],
         "runs": [
             {
                 "case": row.case,
@@ -110,6 +130,29 @@ def _announce(row: BenchmarkRun) -> None:
     import sys
 
     print(f"{row.case} {row.method}: {row.status.name}, {row.seconds:.2f} s", file=sys.stderr, flush=True)
+
+
+def _print_peers(peers: Sequence[PeerRun]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    terminal = Console(highlight=False)
+    console = terminal if terminal.is_terminal else Console(highlight=False, width=LOG_WIDTH)
+    table = Table(title="Ours beside peers: rtol 1e-6, one thread, one right-hand side for all")
+    for heading in ("case", "solver", "span s", "f", "seconds", "error m", "note"):
+        table.add_column(heading, justify="left" if heading in ("case", "solver", "note") else "right", no_wrap=True)
+    for peer in peers:
+        finished = not peer.note
+        table.add_row(
+            peer.case,
+            peer.solver,
+            f"{peer.span_s:g}",
+            str(peer.rhs) if finished else "-",
+            f"{peer.seconds:.3f}" if math.isfinite(peer.seconds) else "-",
+            f"{peer.error:.1e}" if finished else "-",
+            peer.note,
+        )
+    console.print(table)
 
 
 def _print_table(rows: Sequence[BenchmarkRun]) -> None:

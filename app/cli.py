@@ -42,6 +42,8 @@ VERBS = {
     "plot": ("plot_command", "a picture of a store: a line over one axis, a map over two"),
     "export": ("export_command", "copy a store to HDF5, netCDF or CSV"),
     "submit": ("submit_command", "write a batch script for a study"),
+    "sensitivity": ("sensitivity_command", "which parameters matter: Morris, Sobol indices, polynomial chaos"),
+    "optimise": ("optimise_command", "search for the best parameters: NSGA-II, genetic, annealing, pattern, hybrid"),
     "simulate": ("simulate_command", "motion in time: one run, with statistics of chosen channels"),
     "published": ("published_command", "published critical speeds of the Cooperrider wagon, computed again and judged"),
     "bench": ("bench_command", "the published solver benchmark, ours beside the original"),

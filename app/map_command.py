@@ -5,34 +5,25 @@ from __future__ import annotations
 import argparse
 import json
 
-from railsweep.app import option, shortcut, vehicle_option
-from railsweep.app.bifurcation_command import add_search_arguments, search_lines, study_lines
+from railsweep.app import shortcut, vehicle_option
+from railsweep.app.critical_speed_command import add_speed_arguments, compute_speeds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of the verb."""
     vehicle_option.add_arguments(parser)
-    add_search_arguments(parser)
+    add_speed_arguments(parser)
     parser.add_argument(
         "--radius-m", metavar="LIST", default="600,1000,2000,4000,inf", help="curve radii; inf is straight track"
     )
     parser.add_argument("--cant-mm", metavar="A:B:STEP", default="0:150:50", help="cants (default: 0:150:50)")
-    parser.add_argument("--linear", action="store_true", help="linear critical speeds only")
-    parser.add_argument("--step-mps", metavar="V", default="5", help="distance of the speeds scanned (default: 5)")
     shortcut.add_arguments(parser, "map")
 
 
 def run(args: argparse.Namespace) -> int:
     """Compute the map, draw it, print it."""
     base = shortcut.place(args.out)
-    search = [
-        *search_lines(args, "critical_speed"),
-        f"nonlinear = {'false' if args.linear else 'true'}",
-        f"step_mps = {option.number('--step-mps', args.step_mps, above=0.0)!r}",
-    ]
-    head = vehicle_option.study_head(vehicle_option.read(args), base.parent)
-    lines = study_lines(args, base.name, "critical_speed", search)
-    code = shortcut.compute(args, base, [*lines[:2], *head, *lines[2:]])
+    code = compute_speeds(args, base)
     if args.dry_run or code not in (0, 1):
         return code
     from railsweep.app.store_plot import choose, draw

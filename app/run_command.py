@@ -10,16 +10,18 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from railsweep.app import option
 from railsweep.engine.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from railsweep.sweeps.progress import Progress
     from railsweep.sweeps.store import StudyStore
     from railsweep.sweeps.study import ExecutorChoice, Study
-    from railsweep.sweeps.task import Executor
+    from railsweep.sweeps.task import Executor, Stop
 
 EXIT_RESUMABLE = 75  # EX_TEMPFAIL: the store is whole but not complete; the same command goes on
 EXECUTORS = ("serial", "threads", "processes", "dask", "mpi")
@@ -77,7 +79,24 @@ def published_at(study: Study, url: str) -> Study:
     return replace(study, output=replace(study.output, store=working_name(url), remote=url))
 
 
-def drive(args: argparse.Namespace, open_study: Any, *, dry_run: bool = False) -> int:
+class Guide(Protocol):
+    """What a verb adds to a session of a study whose blocks it chooses or whose results it watches."""
+
+    @property
+    def batches(self) -> Callable[[], Iterable[Sequence[int]]] | None:
+        """Blocks to compute, batch by batch, as `run_session` takes them; None: all that are pending."""
+
+    def begin(self, store: StudyStore, stop: Stop, say: Callable[[str], None]) -> None:
+        """The store is there; nothing is computed yet."""
+
+    def change(self, progress: Progress) -> None:
+        """A block was finished."""
+
+    def report(self, store: StudyStore, progress: Progress) -> int:
+        """Print the outcome; returns the exit code."""
+
+
+def drive(args: argparse.Namespace, open_study: Any, *, dry_run: bool = False, guide: Guide | None = None) -> int:
     """Choose the executor, run a session, report; under mpiexec only the first rank comes past the executor."""
     from railsweep.cluster.count import launched_by_mpi
 
@@ -94,16 +113,18 @@ def drive(args: argparse.Namespace, open_study: Any, *, dry_run: bool = False) -
             return 0
         try:
             study, folder, path = open_study()
-            return session(args, study, folder, path, replace(study.executor, kind="mpi"), ranks)
+            return session(args, study, folder, path, replace(study.executor, kind="mpi"), ranks, guide)
         finally:
             ranks.close()
     study, folder, path = open_study()
+    if guide is None and study.design is not None and study.design.asks:
+        raise InputError(study.name, "is a search, whose cases follow from results", "railsweep optimise STUDY.toml")
     choice = choice_of(args, study)
     if dry_run:
         return estimate(args, study, folder, path, choice)
     if choice.kind == "mpi":
         raise InputError("executor", "is mpi, but this is one process", "mpiexec -n N railsweep run ...")
-    return session(args, study, folder, path, choice, None)
+    return session(args, study, folder, path, choice, None, guide)
 
 
 def choice_of(args: argparse.Namespace, study: Study) -> ExecutorChoice:
@@ -122,7 +143,13 @@ def choice_of(args: argparse.Namespace, study: Study) -> ExecutorChoice:
 
 
 def session(
-    args: argparse.Namespace, study: Study, folder: Path, path: Path, choice: ExecutorChoice, ranks: Executor | None
+    args: argparse.Namespace,
+    study: Study,
+    folder: Path,
+    path: Path,
+    choice: ExecutorChoice,
+    ranks: Executor | None,
+    guide: Guide | None,
 ) -> int:
     """Run what is pending and print the outcome."""
     from railsweep.app.progress import Display
@@ -152,11 +179,15 @@ def session(
 
         def on_change(progress: Progress) -> None:
             display.change(progress)
+            if guide is not None:
+                guide.change(progress)
             if publisher is not None:
                 publisher.sometimes()
 
         if publisher is not None:
             publisher.now()  # refuses a place that holds something else, before any work is done
+        if guide is not None:
+            guide.begin(store, stop, display.say)
         try:
             with display:
                 progress = run_session(
@@ -168,6 +199,7 @@ def session(
                     retries=choice.retries,
                     stale_s=STALE_S if args.stale_s is None else option.number("--stale-s", args.stale_s, above=0),
                     take_over=args.take_over,
+                    batches=guide.batches if guide is not None else None,
                 )
         finally:
             if ranks is None:
@@ -176,6 +208,8 @@ def session(
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
+    if guide is not None:
+        return guide.report(store, progress)
     report(args, store, study.output.remote, progress)
     if progress.outcome == "finished" and copied:
         return 1 if progress.failed else 0

@@ -64,7 +64,8 @@ def opened(base: Path) -> xarray.Dataset:
     """The results."""
     import xarray
 
-    return xarray.open_zarr(base.with_name(base.name + ".zarr")).load()
+    found: xarray.Dataset = xarray.open_zarr(base.with_name(base.name + ".zarr")).load()
+    return found
 
 
 def number_or_none(value: Any) -> float | None:

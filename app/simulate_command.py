@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from railsweep.app import option
+from railsweep.app import option, vehicle_option
 from railsweep.engine.errors import InputError, shown
 
 if TYPE_CHECKING:
@@ -21,17 +21,11 @@ if TYPE_CHECKING:
     from railsweep.engine.model import Model
     from railsweep.engine.simulation import Trajectory
 
-FORMULATIONS = ("physics", "dytsi")
 SHAPES = ("clothoid", "bloss", "cosine")
 METHODS = ("auto", "dopri5", "dop853", "rkf34", "nt1", "jkt", "esdirk54", "bdf", "bsimp", "seulex")
 OUT_ENDINGS = (".zarr", ".h5", ".hdf5", ".nc")
 
-# Wide enough for any study, narrow enough to catch millimetres typed as metres and the like.
-FASTEST_MPS = 1000.0
 LONGEST_S = 1e6
-TIGHTEST_RADIUS_M = 10.0
-LARGEST_CANT_MM = 500.0
-LARGEST_FRICTION = 2.0
 
 SAMPLE_S = 0.005
 LINE_INTERVAL_S = 5.0  # between two lines of progress where there is no terminal
@@ -102,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--formulation",
-        choices=FORMULATIONS,
+        choices=vehicle_option.FORMULATIONS,
         default="physics",
         help="physics: every term right; dytsi: as in the program behind the published numbers (default: physics)",
     )
@@ -137,22 +131,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def request_from(args: argparse.Namespace) -> SimulateRequest:
     """Check every option and convert it to SI units; raises InputError that names the option."""
-    radius_m = math.inf
-    if args.radius_m is not None:
-        radius_m = option.number("--radius-m", args.radius_m)
-        if abs(radius_m) < TIGHTEST_RADIUS_M:
-            raise InputError(
-                "--radius-m",
-                f"{args.radius_m} m is out of range",
-                f"at least {TIGHTEST_RADIUS_M:g} m either way; leave it out for straight track",
-            )
-    cant_mm = 0.0
-    if args.cant_mm is not None:
-        cant_mm = option.number("--cant-mm", args.cant_mm)
-        if abs(cant_mm) > LARGEST_CANT_MM:
-            raise InputError(
-                "--cant-mm", f"{args.cant_mm} mm is out of range", f"at most {LARGEST_CANT_MM:g} either way"
-            )
+    radius_m, cant_mm = vehicle_option.curve(args)
     transition_m = 0.0
     if args.transition_m is not None:
         transition_m = option.number("--transition-m", args.transition_m, above=0.0)
@@ -164,7 +143,7 @@ def request_from(args: argparse.Namespace) -> SimulateRequest:
         window_s = option.number("--window-s", args.window_s, above=0.0, at_most=duration_s)
     return SimulateRequest(
         vehicle=args.vehicle,
-        speed_mps=option.number("--speed-mps", args.speed_mps, above=0.0, at_most=FASTEST_MPS),
+        speed_mps=option.number("--speed-mps", args.speed_mps, above=0.0, at_most=vehicle_option.FASTEST_MPS),
         duration_s=duration_s,
         perturb=perturbations(args.perturb),
         radius_m=radius_m,
@@ -173,9 +152,7 @@ def request_from(args: argparse.Namespace) -> SimulateRequest:
         transition_shape=args.transition_shape,
         contact_table=None if args.contact_table is None else Path(args.contact_table),
         formulation=args.formulation,
-        friction=None
-        if args.friction is None
-        else option.number("--friction", args.friction, above=0.0, at_most=LARGEST_FRICTION),
+        friction=vehicle_option.friction(args.friction),
         method=args.method,
         rtol=option.number("--rtol", args.rtol, above=0.0, at_most=1.0),
         atol=option.number("--atol", args.atol, above=0.0, at_most=1.0),

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from railsweep.app import option
-from railsweep.engine.errors import InputError
+from railsweep.app import option, vehicle_option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,14 +17,6 @@ if TYPE_CHECKING:
     from railsweep.engine.linear_stability import SpeedPoint, StabilityStudy
     from railsweep.engine.model import Model
 
-FORMULATIONS = ("physics", "dytsi")
-PRECESSIONS = ("off", "printed", "right")
-
-# Wide enough for any study, narrow enough to catch millimetres typed as metres and the like.
-FASTEST_MPS = 1000.0
-TIGHTEST_RADIUS_M = 10.0
-LARGEST_CANT_MM = 500.0
-LARGEST_FRICTION = 2.0
 
 KMH = 3.6  # km/h per m/s
 LISTED_NEUTRAL = 8
@@ -95,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--formulation",
-        choices=FORMULATIONS,
+        choices=vehicle_option.FORMULATIONS,
         default="physics",
         help="physics: every term right; dytsi: as in the program behind the published numbers (default: physics)",
     )
@@ -112,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--friction", metavar="MU", help="wheel-rail friction coefficient (default: the model's own)")
     parser.add_argument(
         "--precession",
-        choices=PRECESSIONS,
+        choices=vehicle_option.PRECESSIONS,
         help="gyroscopic terms of the wheelsets: none, as printed in the thesis, or right "
         "(default: that of the formulation)",
     )
@@ -122,34 +113,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def request_from(args: argparse.Namespace) -> StabilityRequest:
     """Check every option and convert it to SI units; raises InputError that names the option."""
-    radius_m = math.inf
-    if args.radius_m is not None:
-        radius_m = option.number("--radius-m", args.radius_m)
-        if abs(radius_m) < TIGHTEST_RADIUS_M:
-            raise InputError(
-                "--radius-m",
-                f"{args.radius_m} m is out of range",
-                f"at least {TIGHTEST_RADIUS_M:g} m either way; leave it out for straight track",
-            )
-    cant_mm = 0.0
-    if args.cant_mm is not None:
-        cant_mm = option.number("--cant-mm", args.cant_mm)
-        if abs(cant_mm) > LARGEST_CANT_MM:
-            raise InputError(
-                "--cant-mm", f"{args.cant_mm} mm is out of range", f"at most {LARGEST_CANT_MM:g} either way"
-            )
-    friction = None
-    if args.friction is not None:
-        friction = option.number("--friction", args.friction, above=0.0, at_most=LARGEST_FRICTION)
+    radius_m, cant_mm = vehicle_option.curve(args)
     return StabilityRequest(
         vehicle=args.vehicle,
         contact_table=args.contact_table,
         formulation=args.formulation,
         # Creepage is slip divided by speed, so a standing vehicle has no linear creep law.
-        speeds_mps=option.numbers("--speed-mps", args.speed_mps, above=0.0, at_most=FASTEST_MPS),
+        speeds_mps=option.numbers("--speed-mps", args.speed_mps, above=0.0, at_most=vehicle_option.FASTEST_MPS),
         radius_m=radius_m,
         cant_mm=cant_mm,
-        friction=friction,
+        friction=vehicle_option.friction(args.friction),
         precession=args.precession,
         json=args.json,
         plot=None if args.plot is None else option.plot_file("--plot", args.plot),

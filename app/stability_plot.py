@@ -60,13 +60,13 @@ def plot_stability(study: StabilityStudy, path: Path, *, title: str, folds: Sequ
             color="tab:red",
             label=f"turns unstable: {first.speed_mps:.1f} m/s, {first.frequency_hz:.2f} Hz",
         )
-    for k, speed in enumerate(folds):
+    for k, fold in enumerate(folds):
         left.axvline(
-            speed,
+            fold,
             color="tab:purple",
             linewidth=1.1,
             linestyle=":",
-            label=f"hunting persists from {speed:.1f} m/s" if k == 0 else None,
+            label=f"hunting persists from {fold:.1f} m/s" if k == 0 else None,
         )
     left.set_xlabel("speed [m/s]")
     left.set_ylabel("damping ratio [%]")

@@ -13,6 +13,8 @@ from railsweep.engine.errors import InputError, shown
 
 FORMULATIONS = ("physics", "dytsi")
 PRECESSIONS = ("off", "printed", "right")
+
+# Wide enough for any study, narrow enough to catch millimetres typed as metres and the like.
 FASTEST_MPS = 1000.0
 TIGHTEST_RADIUS_M = 10.0
 LARGEST_CANT_MM = 500.0
@@ -51,16 +53,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read(args: argparse.Namespace) -> VehicleChoice:
     """Check the options; raises InputError that names the option."""
-    friction = None
-    if args.friction is not None:
-        friction = option.number("--friction", args.friction, above=0.0, at_most=LARGEST_FRICTION)
     return VehicleChoice(
         vehicle=args.vehicle,
         contact=args.contact_table,
         formulation=args.formulation,
         precession=args.precession,
-        friction=friction,
+        friction=friction(args.friction),
     )
+
+
+def friction(text: str | None) -> float | None:
+    """--friction; None leaves the vehicle's own."""
+    return None if text is None else option.number("--friction", text, above=0.0, at_most=LARGEST_FRICTION)
+
+
+def curve(args: argparse.Namespace) -> tuple[float, float]:
+    """--radius-m and --cant-mm of one track; without them it is straight and level."""
+    radius_m, cant_mm = math.inf, 0.0
+    if args.radius_m is not None:
+        radius_m = option.number("--radius-m", args.radius_m)
+        if abs(radius_m) < TIGHTEST_RADIUS_M:
+            raise InputError(
+                "--radius-m",
+                f"{args.radius_m} m is out of range",
+                f"at least {TIGHTEST_RADIUS_M:g} m either way; leave it out for straight track",
+            )
+    if args.cant_mm is not None:
+        cant_mm = option.number("--cant-mm", args.cant_mm)
+        if abs(cant_mm) > LARGEST_CANT_MM:
+            raise InputError(
+                "--cant-mm", f"{args.cant_mm} mm is out of range", f"at most {LARGEST_CANT_MM:g} either way"
+            )
+    return radius_m, cant_mm
 
 
 def radii(name: str, text: str) -> tuple[float, ...]:

@@ -22,7 +22,7 @@ Nothing is asserted on a time; a run is appended to history/wagon_solvers.json.
 import argparse
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -30,24 +30,22 @@ import numba
 import numpy as np
 from history import append
 from numpy.typing import NDArray
-from scipy.integrate import solve_ivp
 
 from railsweep.engine.benchmark import displacements, hunting, transition, wagon
 from railsweep.engine.contact_table import ContactTable, load_contact_table
 from railsweep.engine.model import Model
+from railsweep.engine.peer import (
+    PEERS,
+    Compiled,
+    Runner,
+    Work,
+    installed,
+    numbalsoda_entry,
+    peer_runner,
+    rhs_of,
+)
 from railsweep.engine.simulation import simulate, simulate_ensemble
 from railsweep.kernels.integrate import call
-from railsweep.kernels.jacobian import vehicle_jacobian_one_sided
-from railsweep.kernels.vehicle import vehicle_rhs
-
-try:
-    import numbalsoda
-except ImportError:  # needs a Fortran compiler to install
-    numbalsoda = None
-try:
-    from sksundae.cvode import CVODE
-except ImportError:
-    CVODE = None
 
 Array = NDArray[np.float64]
 
@@ -58,7 +56,6 @@ SAMPLES = 20
 EQUAL = 1.05  # errors within this factor count as equal
 OURS = ("dopri5", "dop853", "auto", "bdf", "esdirk54", "nt1", "seulex", "bsimp")
 CASES = ("hunting", "decay", "transition")
-COUNTER = call.CALLS_WIDTH  # slot after the addresses: evaluations of a peer that does not count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,17 +74,6 @@ class Case:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
-    """What a run took."""
-
-    states: Array  # samples x n
-    rhs: int
-    jacobians: int
-    factorisations: int
-    steps: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Row:
     """One line of the table; times and counts of a scaled row are extrapolated from the time of comparison."""
 
@@ -102,33 +88,6 @@ class Row:
     per_rhs: float
     per_rhs_and_jacobian: float
     scaled: bool
-
-
-class Compiled:
-    """The C entries of a model's right-hand side and Jacobian, for peers; keeps alive what they point to."""
-
-    def __init__(self, model: Model) -> None:
-        self.arrays = model.copy().arrays
-        kind = numba.typeof(self.arrays)
-        self.rhs = call.function_entry(vehicle_rhs, kind)
-        self.jacobian = call.jacobian_entry(vehicle_jacobian_one_sided, kind)
-        self.packer = call.packer(vehicle_rhs, kind)
-        self.block = self.packer.pack(self.arrays)
-        self.calls = np.zeros(call.CALLS_WIDTH + 1, dtype=np.int64)
-        self.calls[call.RHS] = self.rhs.address
-        self.calls[call.JACOBIAN] = self.jacobian.address
-        self.calls[call.PARAMS] = self.block.ctypes.data
-
-
-@numba.njit(nogil=True)
-def rhs_of(t, y, out, calls):
-    calls[COUNTER] += 1
-    return call.call_function(calls, call.RHS, t, y, out)
-
-
-@numba.njit(nogil=True)
-def jacobian_of(t, y, f, out, calls):
-    return call.call_jacobian(calls, t, y, out)
 
 
 @numba.njit(nogil=True)
@@ -171,9 +130,6 @@ def build(name: str, table: ContactTable) -> Case:
     return Case(name=name, model=found.model, y0=found.y0, t_end=20.0, compare_s=20.0)
 
 
-Runner = Callable[[Array, float], Work | None]
-
-
 def ours(case: Case, method: str) -> Runner:
     """One of our methods, as `simulate` runs it."""
 
@@ -204,118 +160,12 @@ def ours(case: Case, method: str) -> Runner:
     return run
 
 
-def scipy_peer(case: Case, method: str) -> Runner:
-    """scipy through a thin Python callback."""
-    compiled = Compiled(case.model)
-    calls, n = compiled.calls, case.model.n
-
-    def f(t: float, y: Any) -> Any:
-        out = np.empty(n)
-        rhs_of(t, y, out, calls)
-        return out
-
-    def jacobian(t: float, y: Any) -> Any:
-        out = np.zeros((n, n))
-        jacobian_of(t, y, y, out, calls)
-        return out
-
-    def run(times: Array, tolerance: float) -> Work | None:
-        calls[COUNTER] = 0
-        found = solve_ivp(
-            f,
-            (0.0, float(times[-1])),
-            case.y0,
-            method=method,
-            t_eval=times,
-            rtol=tolerance,
-            atol=ATOL_RATIO * tolerance,
-            jac=jacobian,
-        )
-        if not found.success:
-            return None
-        return Work(
-            states=found.y.T, rhs=int(calls[COUNTER]), jacobians=int(found.njev), factorisations=int(found.nlu), steps=0
-        )
-
-    run.keep = compiled  # type: ignore[attr-defined]
-    return run
-
-
-def cvode_peer(case: Case) -> Runner:
-    """CVODE's dense BDF through scikit-sundae, whose callbacks are Python objects."""
-    compiled = Compiled(case.model)
-    calls = compiled.calls
-
-    def run(times: Array, tolerance: float) -> Work | None:
-        calls[COUNTER] = 0
-        solver = CVODE(
-            lambda t, y, yp: rhs_of(t, y, yp, calls) and None,
-            method="BDF",
-            rtol=tolerance,
-            atol=ATOL_RATIO * tolerance,
-            max_num_steps=100_000_000,
-            jacfn=lambda t, y, yp, JJ: jacobian_of(t, y, yp, JJ, calls) and None,
-        )
-        found = solver.solve(times, case.y0)
-        if not found.success:
-            return None
-        return Work(
-            states=np.asarray(found.y),
-            rhs=int(calls[COUNTER]),
-            jacobians=int(np.max(found.njev)),
-            factorisations=0,
-            steps=0,
-        )
-
-    run.keep = compiled  # type: ignore[attr-defined]
-    return run
-
-
-def numbalsoda_entry(n: int) -> Any:
-    """C function in numbalsoda's form; its data are the addresses of `Compiled.calls` seen as floats."""
-
-    @numba.cfunc(numbalsoda.lsoda_sig)
-    def entry(t, y, dy, data):
-        calls = numba.carray(data, (COUNTER + 1,)).view(np.int64)
-        rhs_of(t, numba.carray(y, (n,)), numba.carray(dy, (n,)), calls)
-
-    return entry
-
-
-def numbalsoda_peer(case: Case, solver: Any) -> Runner:
-    """numbalsoda's lsoda or dop853: compiled throughout."""
-    compiled = Compiled(case.model)
-    entry = numbalsoda_entry(case.model.n)
-
-    def run(times: Array, tolerance: float) -> Work | None:
-        compiled.calls[COUNTER] = 0
-        states, success = solver(
-            entry.address,
-            case.y0.copy(),
-            times,
-            data=compiled.calls.view(np.float64),
-            rtol=tolerance,
-            atol=ATOL_RATIO * tolerance,
-            mxstep=100_000_000,
-        )
-        if not success:
-            return None
-        return Work(states=states, rhs=int(compiled.calls[COUNTER]), jacobians=0, factorisations=0, steps=0)
-
-    run.keep = (compiled, entry)  # type: ignore[attr-defined]
-    return run
-
-
 def solvers(case: Case, methods: Sequence[str], peers: Sequence[str]) -> dict[str, Runner]:
     """Everybody who takes part, by name."""
     found: dict[str, Runner] = {method: ours(case, method) for method in methods}
-    if "scipy" in peers:
-        found |= {f"scipy {m}": scipy_peer(case, m) for m in ("LSODA", "BDF", "Radau")}
-    if "cvode" in peers and CVODE is not None:
-        found["CVODE BDF"] = cvode_peer(case)
-    if "numbalsoda" in peers and numbalsoda is not None:
-        found["numbalsoda lsoda"] = numbalsoda_peer(case, numbalsoda.lsoda)
-        found["numbalsoda dop853"] = numbalsoda_peer(case, numbalsoda.dop853)
+    for name, package in PEERS.items():
+        if package in peers and installed(package):
+            found[name] = peer_runner(name, case.model, case.y0, ATOL_RATIO)
     return found
 
 
@@ -429,7 +279,9 @@ def ensemble(table: ContactTable, cases: int, duration_s: float) -> dict[str, fl
         ends[threads] = np.array([run.y_end for run in runs])
     same = np.array_equal(ends[1], ends[2])
     print(f"\nensemble of {cases} wagons, {duration_s:g} s each: bitwise equal on 1 and 2 threads: {same}")
-    if numbalsoda is not None:
+    if installed("numbalsoda"):
+        import numbalsoda
+
         entry = numbalsoda_entry(base.n)
         compiled = [Compiled(model) for model in models]
         data = np.array([c.calls for c in compiled]).view(np.float64)

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from railsweep.engine.contact_table import ContactTable, load_contact_table
 from railsweep.engine.errors import InputError, nearest
 from railsweep.engine.model import Model, assemble
+from railsweep.engine.peer import INSTALL, PEERS, OutOfTimeError, Runner, Work, installed, peer_runner
 from railsweep.engine.simulation import simulate
 from railsweep.engine.track import Track
 from railsweep.kernels.status import Status
@@ -54,6 +55,10 @@ APPROACH_SETTINGS: Mapping[str, Any] = {"method": "dopri5", "rtol": 1e-7, "atol"
 
 WHEELSETS = ("wheelset_ll.y", "wheelset_lt.y", "wheelset_tl.y", "wheelset_tt.y")
 AFTER_S = 1.0
+# Beside peers everybody runs at these tolerances.
+PEER_OURS = ("dopri5", "bdf", "esdirk54")
+PEER_RTOL, PEER_ATOL = 1e-6, 1e-9
+PEER_LIMIT_S = 60.0
 WARM_UP_S = 1e-5  # long enough to compile everything a run calls
 
 
@@ -155,6 +160,19 @@ class BenchmarkRun:
     def success(self) -> bool:
         """Did the run reach its end?"""
         return self.status == Status.OK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerRun:
+    """One solver, ours or a peer, on the first `span_s` seconds of a case; `note` says why there are no numbers."""
+
+    case: str
+    solver: str
+    span_s: float
+    note: str = ""
+    seconds: float = float("nan")
+    rhs: int = 0
+    error: float = float("nan")
 
 
 def settings_of(method: str) -> dict[str, Any]:
@@ -323,6 +341,68 @@ def solver_benchmark(
             if name == "T3":
                 ends[method] = run
             yield run
+
+
+def peer_benchmark(
+    contact: ContactTable | str | Path, cases: Sequence[str] = CASES, limit_s: float = PEER_LIMIT_S
+) -> Iterator[PeerRun]:
+    """Run every installed peer of `railsweep.engine.peer` on the cases, beside our fastest method, up to `compare_s`.
+
+    One relative tolerance of 1e-6 for all; T4 starts from the end of T3 with `bdf`. A peer that calls
+    Python and needs longer than `limit_s` seconds is reported as unfinished.
+    """
+    table = contact if isinstance(contact, ContactTable) else load_contact_table(contact)
+    for name in (name for name in CASES if name in cases):
+        case = curve(table, run_case(transition(table), "bdf").y_end) if name == "T4" else _BUILDERS[name](table)
+        reference = reference_state(case)
+        wanted = displacements(case.model)
+        times = np.array([0.0, case.compare_s])
+        for solver in (*PEER_OURS, *PEERS):
+            if solver in PEERS and not installed(PEERS[solver]):
+                yield PeerRun(
+                    case=name, solver=solver, note=f"{INSTALL[PEERS[solver]]} is not installed", span_s=case.compare_s
+                )
+                continue
+            run = (
+                peer_runner(solver, case.model, case.y0, PEER_ATOL / PEER_RTOL, limit_s)
+                if solver in PEERS
+                else _our_runner(case, solver)
+            )
+            run(np.array([0.0, WARM_UP_S]), PEER_RTOL)
+            start = time.perf_counter()
+            note, work = "", None
+            try:
+                work = run(times, PEER_RTOL)
+                note = "" if work is not None else "failed"
+            except OutOfTimeError:
+                note = f"not finished after {limit_s:g} s"
+            yield PeerRun(
+                case=name,
+                solver=solver,
+                note=note,
+                span_s=case.compare_s,
+                seconds=time.perf_counter() - start,
+                rhs=0 if work is None else work.rhs,
+                error=float("nan") if work is None else float(np.abs(work.states[-1] - reference)[wanted].max()),
+            )
+
+
+def _our_runner(case: BenchmarkCase, method: str) -> Runner:
+    def run(times: Array, tolerance: float) -> Work | None:
+        span = (0.0, float(times[-1]))
+        found = simulate(case.model, case.y0, span, method=method, rtol=tolerance, atol=PEER_ATOL, store=False)
+        if not found.success:
+            return None
+        counted = found.counters
+        return Work(
+            states=found.y_end[None, :],
+            rhs=counted["rhs"] + counted["jacobian_rhs"],
+            jacobians=counted["jacobians"],
+            factorisations=counted["factorisations"],
+            steps=counted["accepted"],
+        )
+
+    return run
 
 
 def _curve_runs(table: ContactTable, methods: Sequence[str], ends: dict[str, BenchmarkRun]) -> Iterator[BenchmarkRun]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from railsweep.engine.errors import InputError, nearest, shown
 from railsweep.kernels.integrate import call, controller, layout, linear, norm
-from railsweep.kernels.integrate.registry import AUTO, METHODS, Method
+from railsweep.kernels.integrate.registry import AUTO, METHODS, PUBLISHED_NEWTON, Method
 from railsweep.kernels.status import Status
 
 Array = npt.NDArray[np.float64]
@@ -307,10 +307,24 @@ def _plan(rhs: Any, t_span: Sequence[float], n: int, params_type: Any, options: 
         reals[layout.FIXED_STEP] = 0.0 if options.fixed_step is None else _positive("fixed_step", options.fixed_step)
         wholes = np.zeros(layout.WHOLES_WIDTH, dtype=np.int64)
         wholes[layout.NORM] = _choice("norm", norm, NORMS)
-        wholes[layout.CONTROLLER] = (
-            chosen.controller if controller is None else _choice("controller", controller, CONTROLLERS)
-        )
+        if controller is not None:
+            wholes[layout.CONTROLLER] = _choice("controller", controller, CONTROLLERS)
+            if chosen.controller is None:
+                able = ", ".join(m for m in METHODS if METHODS[m].controller is not None)
+                raise InputError(
+                    "controller",
+                    f"is {shown(controller)} with method {shown(method)}, which chooses its steps itself",
+                    f"None, or one of the methods {able}",
+                )
+        elif chosen.controller is not None:
+            wholes[layout.CONTROLLER] = chosen.controller
         wholes[layout.NEWTON_RULE] = _choice("newton", options.newton, NEWTON_RULES)
+        if options.newton == "published" and names[index] not in PUBLISHED_NEWTON:
+            raise InputError(
+                "newton",
+                f"is 'published' with method {shown(method)}",
+                f"'modern', or one of the methods {', '.join(PUBLISHED_NEWTON)}",
+            )
         wholes[layout.MAX_STEPS] = options.max_steps
         wholes[layout.MAX_RHS] = options.max_rhs
         wholes[layout.MAX_ORDER] = options.max_order
@@ -583,6 +597,7 @@ def solve(
         Highest order of `bdf`, highest column of the extrapolation methods.
     norm : {"scaled", "maximum", "published"}
     controller : {"elementary", "pi", "h211b", "published_elementary", "published_pi"}, optional
+        Of the Runge-Kutta methods; `bdf`, `bsimp` and `seulex` choose order and step together and refuse one.
     newton : {"modern", "published"}
         Rules of Newton's iteration in the ESDIRK methods; see spec 3.5 for the published ones.
     fixed_step, fixed_order, history

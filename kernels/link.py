@@ -158,21 +158,13 @@ def link_mechanics(m):
 
 
 @inline_jit
-def link_wrench(k, turning, framed, watched, y, out, m):
-    """Force and moment of link `k` on its lower and upper body.
+def pair_motion(body1, body2, framed, m):
+    """Motion of the lower (1) and upper (2) body of a link in the frame of body 2, and how that of body 1 lies in it.
 
-    Returns (fx1, fy1, fz1, mx1, my1, mz1, fx2, fy2, fz2, mx2, my2, mz2, extension, rate, force, status) with body
-    1 = lower, 2 = upper, each in the track frame of that body, moments about the centres of mass. `turning` and
-    `framed` are the two answers of `link_mechanics`; the rate of a link without any damper is found only if `watched`;
-    `m.motion` and `m.place` must be filled. Internal states read `y` and write their rates to `out`.
+    Returns ((y, z, roll, pitch, yaw) and their rates of body 1, the same of body 2, turn, twist); `m.motion` and
+    `m.place` must be filled.
     """
-    body1 = m.link_index[k, LINK_LOWER]
-    body2 = m.link_index[k, LINK_UPPER]
-    kind = m.link_index[k, LINK_KIND]
-    axis = m.link_index[k, LINK_AXIS]
     q = m.motion
-    link = m.link
-
     y1, z1, roll1, pitch1, yaw1 = q[body1, Y], q[body1, Z], q[body1, ROLL], q[body1, PITCH], q[body1, YAW]
     y2, z2, roll2, pitch2, yaw2 = q[body2, Y], q[body2, Z], q[body2, ROLL], q[body2, PITCH], q[body2, YAW]
     vy1, vz1, wx1, wy1, wz1 = (
@@ -214,7 +206,93 @@ def link_wrench(k, turning, framed, watched, y, out, m):
         wz2 += lever2 * d2
         roll1 += twist
         wx1 += twist_dot
+    motion1 = (y1, z1, roll1, pitch1, yaw1, vy1, vz1, wx1, wy1, wz1)
+    motion2 = (y2, z2, roll2, pitch2, yaw2, vy2, vz2, wx2, wy2, wz2)
+    return motion1, motion2, turn, twist
 
+
+@inline_jit
+def to_lower_frame(fx, fy, fz, mx, my, mz, turn, twist):
+    """A force and a moment on the lower body from the axes of the upper body's frame to those of its own."""
+    return (
+        fx + turn * fy,
+        fy - turn * fx + twist * fz,
+        fz - twist * fy,
+        mx + turn * my,
+        my - turn * mx + twist * mz,
+        mz - twist * my,
+    )
+
+
+@inline_jit
+def published_axial(k, watched, motion1, motion2, y, out, m):
+    """`link_action` of an axial spring with published mechanics: the axis is fixed, so one component of F is enough.
+
+    T^T F = F - theta x F in the axes of each body, its moment p x (T^T F).
+    """
+    y1, z1, roll1, pitch1, yaw1, vy1, vz1, wx1, wy1, wz1 = motion1
+    y2, z2, roll2, pitch2, yaw2, vy2, vz2, wx2, wy2, wz2 = motion2
+    link = m.link
+    axis = m.link_index[k, LINK_AXIS]
+    sign = link[k, SIGN]
+    p1x, p1y, p1z = link[k, LOWER_X], link[k, LOWER_Y], link[k, LOWER_Z]
+    p2x, p2y, p2z = link[k, UPPER_X], link[k, UPPER_Y], link[k, UPPER_Z]
+    moving = is_moving(k, watched, m)
+    rate = 0.0
+    if axis == 0:
+        extension = sign * ((pitch2 * p2z - yaw2 * p2y) - (pitch1 * p1z - yaw1 * p1y))
+        if moving:
+            rate = sign * ((wy2 * p2z - wz2 * p2y) - (wy1 * p1z - wz1 * p1y))
+        f, status = scalar_force(k, extension, rate, y, out, m)
+        fx = sign * f
+        mx1, my1, mz1 = fx * (p1y * pitch1 + p1z * yaw1), fx * (p1z - p1x * pitch1), -fx * (p1y + p1x * yaw1)
+        mx2, my2, mz2 = -fx * (p2y * pitch2 + p2z * yaw2), -fx * (p2z - p2x * pitch2), fx * (p2y + p2x * yaw2)
+        return fx, 0.0, 0.0, mx1, my1, mz1, mx2, my2, mz2, extension, rate, f, status
+    if axis == 1:
+        extension = sign * ((y2 + yaw2 * p2x - roll2 * p2z) - (y1 + yaw1 * p1x - roll1 * p1z))
+        if moving:
+            rate = sign * ((vy2 + wz2 * p2x - wx2 * p2z) - (vy1 + wz1 * p1x - wx1 * p1z))
+        f, status = scalar_force(k, extension, rate, y, out, m)
+        fy = sign * f
+        mx1, my1, mz1 = -fy * (p1z + p1y * roll1), fy * (p1x * roll1 + p1z * yaw1), fy * (p1x - p1y * yaw1)
+        mx2, my2, mz2 = fy * (p2z + p2y * roll2), -fy * (p2x * roll2 + p2z * yaw2), -fy * (p2x - p2y * yaw2)
+        return 0.0, fy, 0.0, mx1, my1, mz1, mx2, my2, mz2, extension, rate, f, status
+    extension = sign * ((z2 + roll2 * p2y - pitch2 * p2x) - (z1 + roll1 * p1y - pitch1 * p1x))
+    if moving:
+        rate = sign * ((vz2 + wx2 * p2y - wy2 * p2x) - (vz1 + wx1 * p1y - wy1 * p1x))
+    f, status = scalar_force(k, extension, rate, y, out, m)
+    fz = sign * f
+    mx1, my1, mz1 = fz * (p1y - p1z * roll1), -fz * (p1x + p1z * pitch1), fz * (p1x * roll1 + p1y * pitch1)
+    mx2, my2, mz2 = -fz * (p2y - p2z * roll2), fz * (p2x + p2z * pitch2), -fz * (p2x * roll2 + p2y * pitch2)
+    return 0.0, 0.0, fz, mx1, my1, mz1, mx2, my2, mz2, extension, rate, f, status
+
+
+@inline_jit
+def is_moving(k, watched, m):
+    """Does the force of link `k` depend on its rate, or is the rate wanted anyway?"""
+    return (
+        watched
+        or m.link[k, DAMPING] != 0.0
+        or m.link_index[k, DAMPER_LAW] != LINEAR_LAW
+        or m.link_index[k, INTERNAL_KIND] != INTERNAL_NONE
+    )
+
+
+@inline_jit
+def link_action(k, turning, watched, motion1, motion2, y, out, m):
+    """Force of link `k` on its lower body, moments on both, all in the axes of the frame of the upper body.
+
+    Returns (fx, fy, fz, mx1, my1, mz1, mx2, my2, mz2, extension, rate, force, status); the upper body takes -F.
+    `motion1` and `motion2` are those of `pair_motion`.
+    """
+    kind = m.link_index[k, LINK_KIND]
+    axis = m.link_index[k, LINK_AXIS]
+    link = m.link
+    if kind == AXIAL and not turning:
+        return published_axial(k, watched, motion1, motion2, y, out, m)
+
+    y1, z1, roll1, pitch1, yaw1, vy1, vz1, wx1, wy1, wz1 = motion1
+    y2, z2, roll2, pitch2, yaw2, vy2, vz2, wx2, wy2, wz2 = motion2
     p1x, p1y, p1z = link[k, LOWER_X], link[k, LOWER_Y], link[k, LOWER_Z]
     p2x, p2y, p2z = link[k, UPPER_X], link[k, UPPER_Y], link[k, UPPER_Z]
     # theta x p at both ends, then the vector between the ends and its rate
@@ -224,12 +302,7 @@ def link_wrench(k, turning, framed, watched, y, out, m):
     by = link[k, REST_Y] + (y2 + t2y) - (y1 + t1y)
     bz = link[k, REST_Z] + (z2 + t2z) - (z1 + t1z)
     vx, vy, vz = 0.0, 0.0, 0.0
-    moving = (
-        watched
-        or link[k, DAMPING] != 0.0
-        or m.link_index[k, DAMPER_LAW] != LINEAR_LAW
-        or m.link_index[k, INTERNAL_KIND] != INTERNAL_NONE
-    )
+    moving = is_moving(k, watched, m)
     if moving:
         vx = (wy2 * p2z - wz2 * p2y) - (wy1 * p1z - wz1 * p1y)
         vy = (vy2 + wz2 * p2x - wx2 * p2z) - (vy1 + wz1 * p1x - wx1 * p1z)
@@ -315,10 +388,23 @@ def link_wrench(k, turning, framed, watched, y, out, m):
             my1, my2 = f, -f
         else:
             mz1, mz2 = f, -f
+    return fx, fy, fz, mx1, my1, mz1, mx2, my2, mz2, extension, rate, f, status
 
+
+@inline_jit
+def link_wrench(k, turning, framed, watched, y, out, m):
+    """Force and moment of link `k` on its lower and upper body.
+
+    Returns (fx1, fy1, fz1, mx1, my1, mz1, fx2, fy2, fz2, mx2, my2, mz2, extension, rate, force, status) with body
+    1 = lower, 2 = upper, each in the track frame of that body, moments about the centres of mass. `turning` and
+    `framed` are the two answers of `link_mechanics`; the rate of a link without any damper is found only if `watched`;
+    `m.motion` and `m.place` must be filled. Internal states read `y` and write their rates to `out`.
+    """
+    motion1, motion2, turn, twist = pair_motion(m.link_index[k, LINK_LOWER], m.link_index[k, LINK_UPPER], framed, m)
+    fx, fy, fz, mx1, my1, mz1, mx2, my2, mz2, extension, rate, f, status = link_action(
+        k, turning, watched, motion1, motion2, y, out, m
+    )
     fx1, fy1, fz1 = fx, fy, fz
     if framed:
-        # from the axes of the frame at body 2 to those of the frame at body 1
-        fx1, fy1, fz1 = fx + turn * fy, fy - turn * fx + twist * fz, fz - twist * fy
-        mx1, my1, mz1 = mx1 + turn * my1, my1 - turn * mx1 + twist * mz1, mz1 - twist * my1
+        fx1, fy1, fz1, mx1, my1, mz1 = to_lower_frame(fx, fy, fz, mx1, my1, mz1, turn, twist)
     return fx1, fy1, fz1, mx1, my1, mz1, -fx, -fy, -fz, mx2, my2, mz2, extension, rate, f, status

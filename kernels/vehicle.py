@@ -16,12 +16,10 @@ perturbation instead of pitch (J b' = contact pitch moment) and gyroscopic momen
     right   (2.5.5):        Mx = Jy Omega (yaw' - v c k),                                Mz = -Jy Omega (roll' + p')
 """
 
-import math
-
-from railsweep.kernels.contact import wheelset_contact
+from railsweep.kernels.contact import sine_cosine, wheelset_contact
 from railsweep.kernels.irregularity import place_rails
 from railsweep.kernels.jit import inline_jit, plain_jit
-from railsweep.kernels.link import link_mechanics, link_wrench
+from railsweep.kernels.link import link_action, link_mechanics, pair_motion, to_lower_frame
 from railsweep.kernels.record import (
     ARC,
     BODY_WHEELSET,
@@ -124,24 +122,38 @@ def sum_links(y, out, m):
             force[b, c] = 0.0
     worst = OK
     turning, framed = link_mechanics(m)
-    for k in range(m.link.shape[0]):
-        _, fy1, fz1, mx1, my1, mz1, _, fy2, fz2, mx2, my2, mz2, _, _, _, status = link_wrench(
-            k, turning, framed, False, y, out, m
-        )
+    links = m.link.shape[0]
+    k = 0
+    while k < links:
+        # neighbours between the same two bodies share their motion and are summed before they go to memory
         lower = m.link_index[k, LINK_LOWER]
         upper = m.link_index[k, LINK_UPPER]
-        force[lower, FY] += fy1
-        force[lower, FZ] += fz1
-        force[lower, MX] += mx1
-        force[lower, MY] += my1
-        force[lower, MZ] += mz1
-        force[upper, FY] += fy2
-        force[upper, FZ] += fz2
+        motion1, motion2, turn, twist = pair_motion(lower, upper, framed, m)
+        fx, fy, fz = 0.0, 0.0, 0.0
+        mx1, my1, mz1 = 0.0, 0.0, 0.0
+        mx2, my2, mz2 = 0.0, 0.0, 0.0
+        while k < links and m.link_index[k, LINK_LOWER] == lower and m.link_index[k, LINK_UPPER] == upper:
+            ax, ay, az, bx1, by1, bz1, bx2, by2, bz2, _, _, _, status = link_action(
+                k, turning, False, motion1, motion2, y, out, m
+            )
+            fx, fy, fz = fx + ax, fy + ay, fz + az
+            mx1, my1, mz1 = mx1 + bx1, my1 + by1, mz1 + bz1
+            mx2, my2, mz2 = mx2 + bx2, my2 + by2, mz2 + bz2
+            if status != OK:
+                worst = status
+            k += 1
+        force[upper, FY] -= fy
+        force[upper, FZ] -= fz
         force[upper, MX] += mx2
         force[upper, MY] += my2
         force[upper, MZ] += mz2
-        if status != OK:
-            worst = status
+        if framed:
+            fx, fy, fz, mx1, my1, mz1 = to_lower_frame(fx, fy, fz, mx1, my1, mz1, turn, twist)
+        force[lower, FY] += fy
+        force[lower, FZ] += fz
+        force[lower, MX] += mx1
+        force[lower, MY] += my1
+        force[lower, MZ] += mz1
     return worst
 
 
@@ -152,7 +164,8 @@ def gyroscopic_moment(body, w, spin, m):
     if mode == PRECESSION_OFF:
         return 0.0, 0.0
     omega = m.operation[SPEED] / m.wheelset[w, ROLLING_RADIUS] + spin
-    turn = m.operation[SPEED] * m.place[body, PLACE_CURVATURE] * math.cos(m.place[body, PLACE_CANT])
+    _, cos_cant = sine_cosine(m.place[body, PLACE_CANT])
+    turn = m.operation[SPEED] * m.place[body, PLACE_CURVATURE] * cos_cant
     roll_dot = m.motion[body, ROLL_DOT]
     yaw_dot = m.motion[body, YAW_DOT]
     jx, jy, jz = m.body[body, INERTIA_ROLL], m.body[body, INERTIA_PITCH], m.body[body, INERTIA_YAW]
@@ -195,8 +208,7 @@ def vehicle_rhs(t, y, m, out):
     fict_y, fict_z = 0.0, -gravity
     for b in range(m.body.shape[0]):
         if not straight:
-            sin_cant = math.sin(m.place[b, PLACE_CANT])
-            cos_cant = math.cos(m.place[b, PLACE_CANT])
+            sin_cant, cos_cant = sine_cosine(m.place[b, PLACE_CANT])
             centrifugal = speed * speed * m.place[b, PLACE_CURVATURE]
             fict_y = centrifugal * cos_cant - gravity * sin_cant
             fict_z = -centrifugal * sin_cant - gravity * cos_cant

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from railsweep.sweeps.evaluate import Evaluator, warm_lock
 from railsweep.sweeps.plan import Plan, make_plan
+from railsweep.sweeps.population.choice import SearchChoice
 from railsweep.sweeps.quantity import LongQuantity, over_limit
 from railsweep.sweeps.store import StudyStore, open_store
-from railsweep.sweeps.task import Abandoned, BlockReport
+from railsweep.sweeps.task import Abandoned, BlockReport, Task
 from railsweep.sweeps.watchdog import SLACK_S, answer_within, noted, watched
 
 BLOCK_GRACE_S = 60.0
@@ -31,11 +32,11 @@ class StudyTask:
 
     def warm_up(self) -> None:
         """Open the store, and compile unless another process with the same cache has done so."""
-        warm_up(self._study()[1])
+        warm_up(self.opened()[1])
 
     def __call__(self, block: int, abandon: Callable[[], bool] | None = None) -> BlockReport:
         """Compute and store a block that is not finished yet."""
-        store, evaluator = self._study()
+        store, evaluator = self.opened()
         entry = store.ledger.read(block)
         if entry is not None:
             return report_of(entry, fresh=False)
@@ -70,7 +71,7 @@ class StudyTask:
         entry = store.write(block, arrays, facts)
         return report_of({**entry, "write_seconds": time.perf_counter() - computed}, fresh=True)
 
-    def _study(self) -> tuple[StudyStore, Evaluator]:
+    def opened(self) -> tuple[StudyStore, Evaluator]:
         known: dict[str, tuple[StudyStore, Evaluator]] = _opened.__dict__.setdefault("studies", {})
         if self.path not in known:
             store = open_store(Path(self.path))
@@ -79,8 +80,17 @@ class StudyTask:
         return known[self.path]
 
 
-def task_of(store: StudyStore) -> StudyTask:
+def task_of(store: StudyStore) -> Task:
     """The task that works on a store."""
+    if isinstance(store.study.design, SearchChoice):
+        from railsweep.sweeps.population.task import CandidateTask
+
+        return CandidateTask(inner=study_task(store))
+    return study_task(store)
+
+
+def study_task(store: StudyStore) -> StudyTask:
+    """The task that computes blocks whose values are known."""
     cases = 1
     for n in store.plan.block_shape:
         cases *= n

@@ -50,14 +50,14 @@ class Evaluator:
             if axis.name in taken or axis.zipped in taken:
                 raise InputError("axis", f"the name {axis.name!r} is that of a variable", "another name")
 
-    def _bound(self) -> list[Parameter | None]:
+    def bound_parameters(self) -> list[Parameter | None]:
         """The parameter behind every axis; None for a setting of the contact geometry, which has no slot."""
         slots = iter(self.binder.parameters)
         return [None if i in self.binder.geometry else next(slots) for i in range(len(self.study.axes))]
 
     def check_axes(self) -> None:
         """Refuse values that no model would take, before anything is computed. Ends suffice for a range."""
-        for i, (axis, parameter) in enumerate(zip(self.study.axes, self._bound(), strict=True)):
+        for i, (axis, parameter) in enumerate(zip(self.study.axes, self.bound_parameters(), strict=True)):
             for value in axis.values or (axis.start, axis.stop):
                 try:
                     if parameter is None:
@@ -74,7 +74,7 @@ class Evaluator:
             axis.name: UNITS.get(axis.parameter.removeprefix(PREFIX).rpartition("_")[2], "-")
             if parameter is None
             else parameter.unit
-            for axis, parameter in zip(self.study.axes, self._bound(), strict=True)
+            for axis, parameter in zip(self.study.axes, self.bound_parameters(), strict=True)
         }
 
     def __call__(self, values: tuple[float, ...], seed: int) -> CaseResult:

@@ -116,7 +116,7 @@ class Plan:
 
     def axis_values(self, axis: Axis) -> NDArray[np.float64]:
         """All values of one axis."""
-        return np.array([axis.value(i) for i in range(axis.size)])
+        return axis.array()
 
     def identity(self, values: tuple[float, ...]) -> str:
         """Content hash of a case: what all cases share, and its own values; its place in the study plays no part."""

@@ -33,6 +33,8 @@ QUANTITIES = {
     "bifurcation": "railsweep.sweeps.bifurcation.diagram_quantity:DiagramQuantity",
     "critical_speed": "railsweep.sweeps.bifurcation.critical_quantity:CriticalSpeedQuantity",
     "simulation": "railsweep.sweeps.time_history:TimeHistory",
+    "linear_critical_speed": "railsweep.sweeps.linear_critical_speed:LinearCriticalSpeed",
+    "several": "railsweep.sweeps.several:Several",
     "spectrum": "railsweep.sweeps.eigenvalue:Eigenvalues",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from railsweep.engine.errors import InputError
@@ -71,8 +71,12 @@ def run_session(
     retries: int = 3,
     stale_s: float = STALE_S,
     take_over: bool = False,
+    batches: Callable[[], Iterable[Sequence[int]]] | None = None,
 ) -> Progress:
     """Compute everything that is pending. A failed case is a result; a lost block is tried again `retries` times.
+
+    With `batches` (a search, whose next blocks depend on the results of the last) these blocks are computed instead,
+    batch by batch, and the run is finished when there are no more.
 
     Returns
     -------
@@ -93,36 +97,40 @@ def run_session(
         record = provenance.read(store.provenance_file)
         session = provenance.new_session(executor.name, executor.workers)
         record["sessions"].append(session)
-        pending = store.ledger.pending()
         attempts: Counter[int] = Counter()
         try:
             _write_record(store, record, progress)
             task.warm_up()
-            while pending and not stop.requested and not progress.problem:
-                again: list[int] = []
-                if on_change is not None:
-                    on_change(progress)
-                for outcome in executor.run(task, pending, stop):
-                    if isinstance(outcome, BlockReport):
-                        progress.add(outcome)
-                        if on_change is not None:
-                            on_change(progress)
-                        continue
-                    progress.lost += 1
-                    if on_loss is not None:
-                        on_loss(outcome)
-                    attempts[outcome.block] += 1
-                    if outcome.fatal:
-                        progress.problem = progress.problem or outcome.reason
-                        stop.request(outcome.reason)
-                    elif attempts[outcome.block] <= retries:
-                        again.append(outcome.block)
-                pending = again
+            for batch in batches() if batches is not None else [store.ledger.pending()]:
+                pending = list(batch)
+                while pending and not stop.requested and not progress.problem:
+                    again: list[int] = []
+                    if on_change is not None:
+                        on_change(progress)
+                    for outcome in executor.run(task, pending, stop):
+                        if isinstance(outcome, BlockReport):
+                            progress.add(outcome)
+                            if on_change is not None:
+                                on_change(progress)
+                            continue
+                        progress.lost += 1
+                        if on_loss is not None:
+                            on_loss(outcome)
+                        attempts[outcome.block] += 1
+                        if outcome.fatal:
+                            progress.problem = progress.problem or outcome.reason
+                            stop.request(outcome.reason)
+                        elif attempts[outcome.block] <= retries:
+                            again.append(outcome.block)
+                    pending = again
+                if stop.requested or progress.problem:
+                    break
             # Another driver, or a worker thought dead, may have finished blocks meanwhile: the ledger decides.
-            left = store.ledger.pending()
+            done = {entry["block"] for entry in store.ledger.finished()}
+            left = attempts.keys() - done if batches is not None else store.ledger.pending()
             if progress.problem:
                 progress.outcome = "error"
-            elif not left:
+            elif not left and not (batches is not None and stop.requested):
                 progress.outcome = "finished"
             else:
                 progress.outcome = "stopped" if stop.requested else "incomplete"

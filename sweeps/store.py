@@ -37,6 +37,7 @@ from railsweep.sweeps import provenance
 from railsweep.sweeps.ledger import Ledger, sync_folder, write_durably
 from railsweep.sweeps.lock import born
 from railsweep.sweeps.plan import Plan, make_plan
+from railsweep.sweeps.population.choice import with_candidates
 from railsweep.sweeps.quantity import GOOD, PENDING, CaseStatus, Dimension, Variable
 from railsweep.sweeps.study import Study, canonical, difference, parse_study, plain
 
@@ -163,6 +164,11 @@ class StudyStore:
         """Arrays of a block as they stand in the store."""
         region = self.plan.region(block)
         return {v.name: np.asarray(self.arrays[v.name][region]) for v in self.variables}
+
+    def write_coordinate(self, name: str, values: np.ndarray[Any, Any]) -> None:
+        """Set the first values of a coordinate that is found during the study; the driver alone may."""
+        array: Any = zarr.open_array(self.path / name, mode="r+")
+        array[: len(values)] = values
 
     def dataset(self) -> xarray.Dataset:
         """The whole store in xarray, lazily."""
@@ -383,6 +389,7 @@ def open_store(path: str | Path) -> StudyStore:
     except OSError as error:
         raise InputError(str(inputs / "study.toml"), f"cannot be read: {error}", "the store's own study") from None
     study = parse_study(raw, str(inputs / "study.toml"), inputs / "files", inputs / "library")
+    study = with_candidates(study, own, shape[-1])
     plan = make_plan(study, int(np.prod(shape)))
     if plan.block_shape != shape or any(not v.name.replace("_", "").isalnum() for v in variables):
         raise InputError(str(own / "plan.json"), "does not fit the study", "the plan this store was made with")

@@ -15,12 +15,21 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from railsweep.engine.document import Section, check_number, parse_toml, read_limited
 from railsweep.engine.errors import InputError, shown
+from railsweep.sweeps.population.choice import SearchChoice, read_search
 from railsweep.sweeps.quantity import QUANTITIES, quantity_class
+from railsweep.sweeps.sensitivity.choice import MOST_PARAMETERS, SensitivityChoice, plain_axis, read_sensitivity
+
+if TYPE_CHECKING:
+    from railsweep.engine.model import Model
 
 MAXIMUM_BYTES = 4 * 2**20
 MAXIMUM_TABLE_BYTES = 256 * 2**20
@@ -77,6 +86,10 @@ class Axis:
         if self.count == 1:
             return self.start
         return float(first + (last - first) * i / (self.count - 1))
+
+    def array(self) -> NDArray[np.float64]:
+        """All values."""
+        return np.array([self.value(i) for i in range(self.size)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +196,7 @@ class Study:
     axes: tuple[Axis, ...]
     executor: ExecutorChoice
     output: OutputChoice
+    design: SensitivityChoice | SearchChoice | None = None
     text: str = field(repr=False, default="")
 
     @property
@@ -217,7 +231,8 @@ class Study:
     @property
     def document(self) -> dict[str, Any]:
         """The identity of the study as plain data."""
-        return {"name": self.name, **self.base, "axis": [asdict(a) for a in self.axes]}
+        design = {"design": self.design.document()} if self.design is not None else {}
+        return {"name": self.name, **self.base, "axis": [plain_axis(a) for a in self.axes], **design}
 
     @property
     def digest(self) -> str:
@@ -299,7 +314,8 @@ def parse_study(raw: bytes, where: str, folder: Path, library: Path | None = Non
     start, random_m = _start(_optional(top, "start"))
     observation = _observation(_optional(top, "observe"))
     options, files = _options(top, quantity, folder)
-    axes = _axes(top)
+    design = _design(top, vehicle_name, vehicle, model, track, speed)
+    axes = _axes(top, design)
     executor = _executor(_optional(top, "executor"))
     output = _output(_optional(top, "output"), name)
     seed = whole(top, "seed", 0, most=2**53)
@@ -325,6 +341,7 @@ def parse_study(raw: bytes, where: str, folder: Path, library: Path | None = Non
         axes=axes,
         executor=executor,
         output=output,
+        design=design,
         text=raw.decode("utf-8"),
     )
     if study.cases > MOST_CASES:
@@ -507,7 +524,35 @@ def _observation(section: Section) -> Observation:
     return observation
 
 
-def _axes(top: Section) -> tuple[Axis, ...]:
+def _design(
+    top: Section, name: str, vehicle: bytes, model: dict[str, Any], track: dict[str, Any], speed: float
+) -> SensitivityChoice | SearchChoice | None:
+    """The design of a study with a [sensitivity] or an [optimise] section; None for a plain one."""
+    kinds = [kind for kind in ("sensitivity", "optimise") if top.has(kind)]
+    if not kinds:
+        return None
+    if len(kinds) == 2:
+        raise InputError(top.where("optimise"), "stands beside sensitivity", "one of the two")
+
+    @cache
+    def values() -> Model:
+        from railsweep.engine import Track, assemble
+        from railsweep.engine.vehicle import parse_vehicle
+
+        # the contact decides none of the parameters; the cone needs no table
+        described = parse_vehicle(parse_toml(vehicle, name))
+        return assemble(described, contact="cone", track=Track(**track), speed_mps=speed, **model)
+
+    def nominal(parameter: str) -> float:
+        return values().layout.value(values().layout.parameters[parameter].name, values().buffer)
+
+    parameters = top.sections("parameter", most=MOST_PARAMETERS)
+    if kinds == ["sensitivity"]:
+        return read_sensitivity(top.section("sensitivity"), parameters, nominal)
+    return read_search(top.section("optimise"), top, parameters, nominal)
+
+
+def _axes(top: Section, design: SensitivityChoice | SearchChoice | None) -> tuple[Axis, ...]:
     axes: list[Axis] = []
     for section in top.sections("axis", most=MOST_AXES):
         parameter = section.text("parameter")
@@ -519,6 +564,10 @@ def _axes(top: Section) -> tuple[Axis, ...]:
             checked_name(section.where("zip"), zipped)
         axes.append(_axis(section, parameter, name, zipped))
         section.finish()
+    if design is not None:
+        axes += design.axes()  # type: ignore[arg-type]
+        for axis in axes:
+            checked_name(top.where("parameter"), axis.name)
     if not axes:
         raise InputError(top.where("axis"), "is missing", "at least one [[axis]]")
     taken = [*RESERVED, *(a.name for a in axes), *{a.zipped for a in axes if a.zipped}]

@@ -53,14 +53,19 @@ from railsweep.kernels.integrate.newton import (
 )
 from railsweep.kernels.integrate.norm import all_finite, error_norm, set_weights
 from railsweep.kernels.integrate.output import (
+    APPROACH_PIECES,
     EVENT_OVERSHOOT,
     HALT,
+    LOOKOUT_PIECES,
     PASS,
     REPEAT,
     approach,
     before,
     begin_output,
+    breaks,
+    change_pace,
     halted,
+    is_crossing,
     land,
     next_target,
     settle,
@@ -206,8 +211,9 @@ def drive_esdirk(problem: Any, tableau: Any, settings: Any, output: Any, t: floa
     h_old = 0.0  # 0: no previous step to predict from
     radius = np.inf
     calm = 0
-    watched = g.shape[1] > 0
-    approached = False
+    watched = breaks(settings.event_policy)
+    pace = np.zeros((g.shape[1], 2))
+    h_full = 0.0  # not 0: the step that was shortened to end at an event
     q_cubic = np.empty((4, n))
 
     while status == OK and t != t_end:
@@ -218,6 +224,13 @@ def drive_esdirk(problem: Any, tableau: Any, settings: Any, output: Any, t: floa
         if abs(h) < smallest_step(settings, t):
             status = NEWTON_FAILED if newton_failures > 0 else STEP_UNDERFLOW
             break
+        if watched and fixed == 0.0 and h_full == 0.0:
+            shorter = approach(
+                problem, settings, y_old, k_old[0], h_old, t, y, k[0], h, LOOKOUT_PIECES, g, q_cubic, row
+            )
+            if shorter != 0.0 and abs(shorter) < abs(h):
+                h_full = h
+                h = shorter
         target = next_target(t, t_end, settings.stops, direction)
         step, lands = land(t, h, target)
         at_stop = lands and target != t_end
@@ -333,10 +346,12 @@ def drive_esdirk(problem: Any, tableau: Any, settings: Any, output: Any, t: floa
             if newton_failures > 30:
                 status = NEWTON_FAILED
             rejected = True
-            if watched and not approached:
-                shorter = approach(problem, settings, y_old, k_old[0], h_old, t, y, k[0], step, g, q_cubic, row)
-                approached = shorter != 0.0
-                if approached and abs(shorter) < abs(step):
+            if watched and h_full == 0.0:
+                shorter = approach(
+                    problem, settings, y_old, k_old[0], h_old, t, y, k[0], step, APPROACH_PIECES, g, q_cubic, row
+                )
+                if shorter != 0.0 and abs(shorter) < abs(step):
+                    h_full = step
                     h = shorter
                     renew = False
             continue
@@ -365,10 +380,12 @@ def drive_esdirk(problem: Any, tableau: Any, settings: Any, output: Any, t: floa
                 error_before = error
             h = step * factor_rejected(kind, error, tableau.error_order, reals[SAFETY], reals[MIN_FACTOR])
             rejected = True
-            if watched and not approached:
-                shorter = approach(problem, settings, y_old, k_old[0], h_old, t, y, k[0], step, g, q_cubic, row)
-                approached = shorter != 0.0
-                if approached and abs(shorter) < abs(step):
+            if watched and h_full == 0.0:
+                shorter = approach(
+                    problem, settings, y_old, k_old[0], h_old, t, y, k[0], step, APPROACH_PIECES, g, q_cubic, row
+                )
+                if shorter != 0.0 and abs(shorter) < abs(step):
+                    h_full = step
                     h = shorter
             continue
 
@@ -382,15 +399,16 @@ def drive_esdirk(problem: Any, tableau: Any, settings: Any, output: Any, t: floa
                     w = step * tableau.dense[d, j]
                     for m in range(n):
                         line[m] += w * k[j, m]
+        may_repeat = h_full == 0.0 or not is_crossing(step, h_old)
         verdict, t_new, kept = settle(
-            problem, settings, output, kept, q, degree, t, step, t, t_new, stage, g, row, direction, True
+            problem, settings, output, kept, q, degree, t, step, t, t_new, stage, g, row, direction, may_repeat
         )
         if verdict == REPEAT:
+            h_full = h if h_full == 0.0 else h_full
             h = (t_new - t) * (1.0 + EVENT_OVERSHOOT)
             continue
         failures = 0
         newton_failures = 0
-        approached = False
         counters[N_ACCEPTED] += 1
         age += 1
         fresh = False
@@ -419,8 +437,10 @@ def drive_esdirk(problem: Any, tableau: Any, settings: Any, output: Any, t: floa
                 factor = 1.0
         rejected = False
         proposal = step * factor
-        if lands and abs(step) < 0.5 * abs(h) and abs(proposal) < abs(h):
-            proposal = h
+        wanted = h if h_full == 0.0 else h_full
+        if (lands or h_full != 0.0) and abs(step) < 0.5 * abs(wanted) and abs(proposal) < abs(wanted):
+            proposal = wanted
+        h_full = 0.0
         error_before = error
         h_before = step
         t = t_new
@@ -436,8 +456,15 @@ def drive_esdirk(problem: Any, tableau: Any, settings: Any, output: Any, t: floa
             if t != t_end:
                 counters[N_RESTART] += 1
                 status = evaluate(problem, t, y, k[0], counters)
-                if status == OK and fixed == 0.0:
-                    limit = min(abs(proposal), reals[MAX_STEP], abs(t_end - t))
+                known = 0.0
+                if verdict != PASS:
+                    known = change_pace(pace, kept[4], kept[5], g[3], proposal)
+                if known > 0.0:
+                    proposal = known
+                elif status == OK and fixed == 0.0:
+                    limit = min(reals[MAX_STEP], abs(t_end - t))
+                    if at_stop:
+                        limit = min(limit, abs(proposal))
                     proposal = first_step(problem, t, y, k[0], direction, limit, tableau.error_order, work, counters)
         else:
             h_old = step

@@ -33,14 +33,19 @@ from railsweep.kernels.integrate.layout import (
 )
 from railsweep.kernels.integrate.norm import all_finite, error_norm
 from railsweep.kernels.integrate.output import (
+    APPROACH_PIECES,
     EVENT_OVERSHOOT,
     HALT,
+    LOOKOUT_PIECES,
     PASS,
     REPEAT,
     approach,
     before,
     begin_output,
+    breaks,
+    change_pace,
     halted,
+    is_crossing,
     land,
     next_target,
     settle,
@@ -164,12 +169,13 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
     rejected = False
     stiff = 0
     calm = 0
-    watched = g.shape[1] > 0
-    approached = False
+    watched = breaks(settings.event_policy)
+    pace = np.zeros((g.shape[1], 2))
     y_before = np.empty(n)
     f_before = np.empty(n)
     q_cubic = np.empty((4, n))
     h_cubic = 0.0
+    h_full = 0.0  # not 0: the step that was shortened to end at an event
 
     while status == OK and t != t_end:
         settings.control[1] = t
@@ -179,6 +185,13 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
         if abs(h) < smallest_step(settings, t):
             status = STEP_UNDERFLOW
             break
+        if watched and fixed == 0.0 and h_full == 0.0:
+            shorter = approach(
+                problem, settings, y_before, f_before, h_cubic, t, y, k[0], h, LOOKOUT_PIECES, g, q_cubic, row
+            )
+            if shorter != 0.0 and abs(shorter) < abs(h):
+                h_full = h
+                h = shorter
         target = next_target(t, t_end, settings.stops, direction)
         step, lands = land(t, h, target)
         at_stop = lands and target != t_end
@@ -222,10 +235,12 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
             counters[N_REJECTED] += 1
             h = step * factor_rejected(kind, error, tableau.error_order, reals[SAFETY], reals[MIN_FACTOR])
             rejected = True
-            if watched and not approached:
-                shorter = approach(problem, settings, y_before, f_before, h_cubic, t, y, k[0], step, g, q_cubic, row)
-                approached = shorter != 0.0
-                if approached and abs(shorter) < abs(step):
+            if watched and h_full == 0.0:
+                shorter = approach(
+                    problem, settings, y_before, f_before, h_cubic, t, y, k[0], step, APPROACH_PIECES, g, q_cubic, row
+                )
+                if shorter != 0.0 and abs(shorter) < abs(step):
+                    h_full = step
                     h = shorter
             continue
 
@@ -233,15 +248,16 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
             status = dense_coefficients(problem, tableau, t, y, step, k, trial, q, counters)
             if status != OK:
                 break
+        may_repeat = h_full == 0.0 or not is_crossing(step, h_cubic)
         verdict, t_new, kept = settle(
-            problem, settings, output, kept, q, degree, t, step, t, t_new, y_new, g, row, direction, True
+            problem, settings, output, kept, q, degree, t, step, t, t_new, y_new, g, row, direction, may_repeat
         )
         if verdict == REPEAT:
+            h_full = h if h_full == 0.0 else h_full
             h = (t_new - t) * (1.0 + EVENT_OVERSHOOT)
             continue
         failures = 0
         counters[N_ACCEPTED] += 1
-        approached = False
         if watched:
             copy(y, y_before)
             copy(k[0], f_before)
@@ -276,8 +292,10 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
         rejected = False
         # A step shortened only to land on a target says nothing about the next one: keep the larger proposal.
         proposal = step * factor
-        if lands and abs(proposal) < abs(h):
-            proposal = h if abs(step) < 0.5 * abs(h) else proposal
+        wanted = h if h_full == 0.0 else h_full
+        if (lands or h_full != 0.0) and abs(proposal) < abs(wanted) and abs(step) < 0.5 * abs(wanted):
+            proposal = wanted
+        h_full = 0.0
         error_before = error
         h_before = step
         t = t_new
@@ -292,8 +310,15 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
             error_before = 0.0
             h_cubic = 0.0
             status = evaluate(problem, t, y, k[0], counters)
-            if status == OK and fixed == 0.0:
-                limit = min(abs(proposal), reals[MAX_STEP], abs(t_end - t))
+            known = 0.0
+            if verdict != PASS:
+                known = change_pace(pace, kept[4], kept[5], g[3], proposal)
+            if known > 0.0:
+                proposal = known
+            elif status == OK and fixed == 0.0:
+                limit = min(reals[MAX_STEP], abs(t_end - t))
+                if at_stop:
+                    limit = min(limit, abs(proposal))
                 proposal = first_step(problem, t, y, k[0], direction, limit, tableau.error_order, k[1:3], counters)
         if fixed == 0.0:
             h = direction * min(abs(proposal), reals[MAX_STEP])

@@ -14,6 +14,12 @@ has converged, rejected when the expected convergence cannot be reached one colu
 Dense output: MIDPOINT extrapolates the value at the middle too (n_j/2 is odd for all j, so it has its own expansion in
 h^2) and uses the quintic through values and slopes at 0, 1/2, 1; EULER the quintic through the last three nodes. Where
 samples are wanted the next step is limited by the size of the quintic's last term.
+
+A linear invariant w.y = const of the problem (w.f = 0, so w.A = 0) survives a substep only as well as the linear system
+is solved: the rounding of a solve, u h |A| |d|, breaks it, no later step mends it, and a solution that decays by orders
+of magnitude ends up as that rounding (problem E5). Newton methods solve for small corrections; here d is the whole
+increment. Where h |A| exceeds REFINED_ABOVE every solve is therefore refined once with a residual in twofold precision,
+and increments y_k - y_0, not values, are extrapolated: extrapolation multiplies rounding errors a thousand times.
 """
 
 from typing import Any, NamedTuple
@@ -41,6 +47,7 @@ from railsweep.kernels.integrate.layout import (
     SEQUENCE,
     Result,
 )
+from railsweep.kernels.integrate.linear import twofold_residual
 from railsweep.kernels.integrate.norm import all_finite, error_norm, set_weights, weighted_norm
 from railsweep.kernels.integrate.output import (
     EVENT_OVERSHOOT,
@@ -74,6 +81,8 @@ PREFER_LOWER, PREFER_HIGHER = 0.8, 0.9
 JACOBIAN_KEPT = 1e-4
 # Largest last term of the quintic dense output, in units of the tolerance; it overestimates the error of the quintic.
 INTERPOLATION_LIMIT = 10.0
+# h |A| (largest row sum) above which a solve is refined: it has lost three digits.
+REFINED_ABOVE = 1e3
 # Above this the increments grow within the first column: the basic step is too long.
 UNSTABLE = 1.0
 
@@ -137,6 +146,21 @@ def quintic_previous(ya: Any, fa: Any, r: float, y0: Any, f0: Any, y1: Any, f1: 
 
 
 @plain_jit
+def solve_increment(problem: Any, jacobian: Any, h: float, refined: bool, d: Any, work: Any, counters: Any) -> None:
+    """d <- M^-1 d with M = I - hA, refined once if wanted; `work` has two rows."""
+    if refined:
+        copy(d, work[0])
+    call_solve(problem.calls, problem.linear_reals, problem.linear_wholes, d)
+    counters[N_SOLVE] += 1
+    if refined:
+        twofold_residual(jacobian, h, work[0], d, work[1])
+        call_solve(problem.calls, problem.linear_reals, problem.linear_wholes, work[1])
+        counters[N_SOLVE] += 1
+        for i in range(d.size):
+            d[i] += work[1, i]
+
+
+@plain_jit
 def column(
     problem: Any,
     kind: int,
@@ -147,34 +171,42 @@ def column(
     step: float,
     count: int,
     jacobian: Any,
+    size: float,
     weight: Any,
     norm: int,
     x: Any,
     d: Any,
     slope: Any,
     middle: Any,
+    work: Any,
     counters: Any,
 ) -> tuple[int, float]:
-    """x <- the basic step with `count` substeps; (status, growth of the increments that A does not explain)."""
+    """x <- increment of the basic step with `count` substeps; (status, growth of increments that A does not explain).
+
+    `middle` receives the increment at half the step (MIDPOINT), `size` is the largest row sum of |A|, `work` has three
+    rows.
+    """
     n = y.size
     h = step / count
+    refined = abs(h) * size > REFINED_ABOVE
     counters[N_FACTOR] += 1
     if call_factor(problem.calls, jacobian, h, problem.linear_reals, problem.linear_wholes) != 0:
         return NOT_FINITE, 0.0
     for i in range(n):
         d[i] = h * (f[i] + h * f_t[i])
-    call_solve(problem.calls, problem.linear_reals, problem.linear_wholes, d)
-    counters[N_SOLVE] += 1
+    solve_increment(problem, jacobian, h, refined, d, work, counters)
     first = weighted_norm(norm, d, weight)
     growth = 0.0
-    for i in range(n):
-        x[i] = y[i] + d[i]
+    trial = work[2]
+    copy(d, x)
     for k in range(1, count + 1):
         if kind == MIDPOINT and 2 * k == count:
             copy(x, middle)
         if kind == EULER and k == count:
             break
-        status = evaluate(problem, t + k * h, x, slope, counters)
+        for i in range(n):
+            trial[i] = y[i] + x[i]
+        status = evaluate(problem, t + k * h, trial, slope, counters)
         if status != OK:
             return status, growth
         if kind == EULER:
@@ -184,16 +216,15 @@ def column(
                 # M^-1 (h f(y_1) - d_0) measures what A misses; solved once, in the first column only.
                 for i in range(n):
                     middle[i] = slope[i] - d[i]
-                call_solve(problem.calls, problem.linear_reals, problem.linear_wholes, middle)
-                counters[N_SOLVE] += 1
+                solve_increment(problem, jacobian, h, False, middle, work, counters)
                 growth = weighted_norm(norm, middle, weight) / max(first, 1e-300)
-            call_solve(problem.calls, problem.linear_reals, problem.linear_wholes, slope)
+            solve_increment(problem, jacobian, h, refined, slope, work, counters)
             for i in range(n):
                 x[i] += slope[i]
         else:
             for i in range(n):
                 slope[i] = h * slope[i] - d[i]
-            call_solve(problem.calls, problem.linear_reals, problem.linear_wholes, slope)
+            solve_increment(problem, jacobian, h, refined, slope, work, counters)
             if k == 1:
                 growth = weighted_norm(norm, slope, weight) / max(first, 1e-300)
             if k < count:
@@ -203,7 +234,6 @@ def column(
             else:
                 for i in range(n):
                     x[i] += slope[i]
-        counters[N_SOLVE] += 1
     return OK, growth
 
 
@@ -280,6 +310,7 @@ def drive_extrapolation(
     unstable = 0
     renew = True
     fresh = False
+    size = 0.0
     h_before = 0.0
 
     while status == OK and t != t_end:
@@ -301,6 +332,12 @@ def drive_extrapolation(
             failed = evaluate_jacobian(problem, t, y, f, step, jacobian, work_rows, counters)
             renew = False
             fresh = True
+            size = 0.0
+            for i in range(n):
+                total = 0.0
+                for m in range(n):
+                    total += abs(jacobian[i, m])
+                size = max(size, total)
         nudge = 1e-7 * step
         if failed == OK:
             failed = evaluate(problem, t + nudge, y, f_t, counters)
@@ -324,12 +361,14 @@ def drive_extrapolation(
                 step,
                 steps[j],
                 jacobian,
+                size,
                 weight,
                 norm,
                 x,
                 d,
                 slope,
                 middle,
+                work_rows,
                 counters,
             )
             if failed == OK and not all_finite(x):
@@ -358,7 +397,8 @@ def drive_extrapolation(
                 # MIDPOINT: the last two diagonal entries (spec 3.2.6). On stiff problems T_j,j-1 shares the error of
                 # T_jj, and their difference can be small by chance.
                 e[i] = table[j, i] - (diagonal[i] if kind == MIDPOINT else table[j - 1, i])
-            error = error_norm(norm, e, y, table[j], problem.rtol, problem.atol)
+                y_new[i] = y[i] + table[j, i]
+            error = error_norm(norm, e, y, y_new, problem.rtol, problem.atol)
             if not np.isfinite(error):
                 failed = NOT_FINITE
                 break
@@ -422,7 +462,8 @@ def drive_extrapolation(
             continue
 
         t_new = target if lands else t + step
-        y_new[:] = table[reached]
+        for i in range(n):
+            y_new[i] = y[i] + table[reached, i]
         failed = evaluate(problem, t + step if at_stop else t_new, y_new, f_new, counters)
         if failed != OK or not all_finite(f_new):
             counters[N_STAGE_FAILED] += 1
@@ -435,10 +476,12 @@ def drive_extrapolation(
         interpolation = 0.0
         if wants_dense(problem, settings, kept[0], kept[2], t_new, y_new, g[0], g[1], direction):
             if kind == MIDPOINT:
-                status = evaluate(problem, t + 0.5 * step, middles[reached], f_middle, counters)
+                for i in range(n):
+                    middle[i] = y[i] + middles[reached, i]
+                status = evaluate(problem, t + 0.5 * step, middle, f_middle, counters)
                 if status != OK:
                     break
-                quintic_middle(y, f, middles[reached], f_middle, y_new, f_new, step, q)
+                quintic_middle(y, f, middle, f_middle, y_new, f_new, step, q)
             elif h_before != 0.0:
                 quintic_previous(y_before, f_before, h_before / step, y, f, y_new, f_new, step, q)
             else:

@@ -36,15 +36,26 @@ LANDING_SLACK = 1e-2
 # An event this close to the end of a step (as a share of it) needs no shorter second try.
 EVENT_SLACK = 2e-2
 EVENT_NEAR = 1e-6
-# A step aimed at an event ends this little (relative to itself) past the estimate: the far side may be a thousand times
-# stiffer, and a stage deep inside it would fail the error test.
+# A step repeated up to an event that was located within it ends this little (relative to itself) past it.
 EVENT_OVERSHOOT = 1e-9
+# Points at which event functions are followed along a step: before it is tried, and after it failed.
+LOOKOUT_PIECES = 2
 APPROACH_PIECES = 16
-APPROACH_BISECTIONS = 20
+APPROACH_BISECTIONS = 48
+# A step never tries to cross a break: beyond it a stop may be a thousand times stiffer, and one stage there fails the
+# error test. It ends short of the event by the first share, then (within the second share of the last step, where the
+# continuation is as good as exact) by the third; what is left (the fourth share at most) is crossed in a tiny step.
+SHORT_OF_EVENT, CLOSE_TO_EVENT, AT_EVENT, CROSSED = 1e-2, 2e-2, 1e-9, 1e-3
 EVENT_ITERATIONS = 60
 
 # Verdicts of `settle`.
 PASS, REPEAT, RESTART, HALT = range(4)
+
+
+@plain_jit
+def smallest_step(settings: Any, t: float) -> float:
+    """Below this a step cannot move the clock reliably."""
+    return max(settings.reals[MIN_STEP], 16.0 * 2.220446049250313e-16 * abs(t), 1e-290)
 
 
 @plain_jit
@@ -278,6 +289,15 @@ def wants_dense(
 
 
 @plain_jit
+def breaking(g: Any, settings: Any) -> bool:
+    """Does any event that interrupts the run lie between the first two rows of g?"""
+    for m in range(g.shape[1]):
+        if settings.event_policy[m] != EVENT_RECORD and crosses(g[0, m], g[1, m], settings.event_direction[m]):
+            return True
+    return False
+
+
+@plain_jit
 def approach(
     problem: Any,
     settings: Any,
@@ -288,39 +308,68 @@ def approach(
     y: Any,
     f: Any,
     step: float,
+    pieces: int,
     g: Any,
     q: Any,
     row: Any,
 ) -> float:
-    """After a failed step: the shorter step that ends just past the next event, or 0 when none is in sight.
+    """The shorter step towards the next event, or 0 when none is in sight within `step`.
 
-    A step that fails because it runs into the other branch of the right-hand side says little about where the event
-    is. The last accepted step does: its cubic is continued and the event functions are followed along it.
+    A step that runs into the other branch of the right-hand side fails its error test and says little about where the
+    event is. The last accepted step does: its cubic is continued and the event functions are followed along it.
     """
     if h_before == 0.0:
         return 0.0
     hermite(y_before, f_before, y, f, h_before, q)
     low = 0.0
-    for piece in range(1, APPROACH_PIECES + 1):
-        high = step * piece / APPROACH_PIECES
+    for piece in range(1, pieces + 1):
+        high = step * piece / pieces
         horner(q, 3, 1.0 + high / h_before, row)
         call_function(problem.calls, EVENT, t + high, row, g[1])
-        hit = -1
-        for m in range(g.shape[1]):
-            if settings.event_policy[m] != EVENT_RECORD and crosses(g[0, m], g[1, m], settings.event_direction[m]):
-                hit = m
-        if hit >= 0:
+        if breaking(g, settings):
             for _ in range(APPROACH_BISECTIONS):
                 middle = 0.5 * (low + high)
                 horner(q, 3, 1.0 + middle / h_before, row)
                 call_function(problem.calls, EVENT, t + middle, row, g[1])
-                if crosses(g[0, hit], g[1, hit], 0):
+                if breaking(g, settings):
                     high = middle
                 else:
                     low = middle
-            return high * (1.0 + EVENT_OVERSHOOT)
+            share = abs(high / h_before)
+            if share > CLOSE_TO_EVENT:
+                return high * (1.0 - SHORT_OF_EVENT)
+            if share > CROSSED:
+                return high * (1.0 - AT_EVENT)
+            return 1.5 * high + np.sign(step) * 4.0 * smallest_step(settings, t)
         low = high
     return 0.0
+
+
+@plain_jit
+def is_crossing(step: float, h_before: float) -> bool:
+    """Is this the tiny step over an event, which need not be repeated up to it?"""
+    return abs(step) < 2.0 * CROSSED * abs(h_before)
+
+
+@plain_jit
+def breaks(policy: Any) -> bool:
+    """Is there an event that interrupts the run?"""
+    for m in range(policy.size):  # noqa: SIM110 - a generator does not compile
+        if policy[m] != EVENT_RECORD:
+            return True
+    return False
+
+
+@plain_jit
+def change_pace(pace: Any, event_index: Any, event_count: int, g_old: Any, h: float) -> float:
+    """Step to restart with after the last event, 0 when its far side is new; h, the step of the near side, is kept.
+
+    Either side of a break has its own step size, and impacts return: `pace[m, side]` remembers both.
+    """
+    m = event_index[event_count - 1]
+    side = 1 if g_old[m] > 0.0 else 0
+    pace[m, side] = abs(h)
+    return pace[m, 1 - side]
 
 
 @jit
@@ -411,9 +460,3 @@ def halted(settings: Any, counters: Any) -> int:
     if settings.control[0] != 0.0:
         return TIME_LIMIT
     return OK
-
-
-@plain_jit
-def smallest_step(settings: Any, t: float) -> float:
-    """Below this a step cannot move the clock reliably."""
-    return max(settings.reals[MIN_STEP], 16.0 * 2.220446049250313e-16 * abs(t), 1e-290)

@@ -33,7 +33,7 @@ FOLD_ATTEMPTS = 16
 SMALLEST_CUT = 1.0 / 64.0  # of a Newton step at a fixed parameter
 EASY = 10  # corrections with which the step stays as it is
 WANTED_ANGLE = 0.5  # between neighbouring tangents [rad]
-SHORTEST, LONGEST = 0.5, 1.7  # factors from step to step
+SHORTEST, LONGEST = 0.5, 2.0  # factors from step to step
 
 
 class ZeroProblem(Protocol):
@@ -242,18 +242,19 @@ def continue_branch(
         if not bounds[0] <= after.parameter <= bounds[1]:
             end.reason = f"the parameter left {bounds[0]:g} to {bounds[1]:g}"
             return
-        step = min(settings.largest, step * _stretch(point, after, failures))
+        step = min(settings.largest, step * _stretch(point, after))
         point, jacobian, failures = after, new_jacobian, 0
     end.reason = f"{settings.points} points"
 
 
-def _stretch(point: BranchPoint, after: BranchPoint, failures: int) -> float:
-    """Factor for the next step: how hard the correction was, and how much the branch turned."""
+def _stretch(point: BranchPoint, after: BranchPoint) -> float:
+    """Factor for the next step: how hard the correction was, and how much the branch turned.
+
+    A step too long fails after a few residuals, a step too short costs a Jacobian: so steps grow readily.
+    """
     angle = float(np.arccos(np.clip(after.tangent @ point.tangent, -1.0, 1.0)))
     turn = WANTED_ANGLE / max(angle, 1e-3)
-    work = 2.0 - after.iterations / EASY  # 2 for none, 1 for EASY, 0 for twice as many
-    if failures:
-        work = min(work, 1.0)
+    work = LONGEST + (1.0 - LONGEST) * after.iterations / EASY
     return min(max(min(turn, work), SHORTEST), LONGEST)
 
 
@@ -293,7 +294,8 @@ def corrected(
     u, before = guess.copy(), np.inf
     matrix = np.vstack([_scaled(problem, jacobian, settings), row])
     fresh = slow = 0
-    last, du = np.zeros(u.size), np.zeros(u.size)
+    last: Array = np.zeros(u.size)
+    du: Array = np.zeros(u.size)
     for iteration in range(settings.iterations + 1):
         trial = u + du / lengths
         given = problem.residual(trial[:-1], float(trial[-1])) / problem.rows
@@ -316,7 +318,7 @@ def corrected(
             matrix = np.vstack([_scaled(problem, problem.jacobian(u[:-1], float(u[-1])), settings), row])
             fresh, slow = fresh + 1, 0
         try:
-            du = np.linalg.solve(matrix, -residual)
+            du = np.asarray(np.linalg.solve(matrix, -residual), dtype=np.float64)
         except np.linalg.LinAlgError:
             raise NoSolution("the Jacobian is singular") from None
         if np.linalg.norm(du) > 4.0 * max(abs(step), 0.05):

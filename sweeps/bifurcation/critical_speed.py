@@ -21,14 +21,13 @@ from railsweep.engine.linear_stability import Crossing, stability
 from railsweep.engine.model import Model, ModelError
 from railsweep.kernels.status import Status
 from railsweep.sweeps.bifurcation.continuation import BranchEnd, NoSolution, Settings
-from railsweep.sweeps.bifurcation.cycle import CyclePoint, CycleProblem, continue_cycle, find_cycle
+from railsweep.sweeps.bifurcation.cycle import SHRINKS, CyclePoint, CycleProblem, continue_cycle, find_cycle
 from railsweep.sweeps.bifurcation.family import family_of_model
 from railsweep.sweeps.bifurcation.motion import HUNTING_M, Motion, kicked, run_motion
 
 Array = NDArray[np.float64]
 
 NORMAL_DAMPING = "contact.normal_damping_nspm"
-SHRINKS = "the cycle shrinks to the equilibrium"
 CYCLE_SETTINGS = Settings(step=0.05, smallest=5e-4, largest=1.0, parameter_scale=10.0, tolerance=1e-5, points=40)
 
 
@@ -147,7 +146,8 @@ def descend(model: Model, start_mps: float, search: Search, shape: str = "antisy
     speed = start_mps
     here = binder([speed])
     state = kicked(here, here.equilibrium(), search.kick_m, shape)
-    speeds, motions = [], []
+    speeds: list[float] = []
+    motions: list[Motion] = []
     while speed >= search.low_mps:
         motion = run_motion(binder([speed]), state, search.dwell_s * (2.0 if not motions else 1.0))
         speeds.append(speed)

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from railsweep.engine.model import Model
 from railsweep.sweeps.bifurcation.continuation import (
     NO_VALUE,
     BranchEnd,
@@ -29,7 +28,7 @@ from railsweep.sweeps.bifurcation.continuation import (
 )
 from railsweep.sweeps.bifurcation.cycle import CyclePoint, CycleProblem
 from railsweep.sweeps.bifurcation.equilibrium import EquilibriumProblem
-from railsweep.sweeps.bifurcation.family import Family, family_of_model
+from railsweep.sweeps.bifurcation.family import Family
 from railsweep.sweeps.bifurcation.hopf import HopfPoint, normalised
 
 Array = NDArray[np.float64]
@@ -66,12 +65,6 @@ class CurvePoint:
     point: HopfPoint | CyclePoint | None = None
     kind: str = "regular"
     reason: str = ""
-
-
-def families_of_model(model: Model, parameter: str, second: str) -> Families:
-    """A vehicle over two of its parameters."""
-    binder = model.bind([second])
-    return lambda value: family_of_model(binder([value]), parameter)
 
 
 class HopfCurveProblem:
@@ -128,7 +121,8 @@ class HopfCurveProblem:
         rest = self._at(p)
         first = float(z[-1])
         _, right, left = self._pair(z, p)
-        left = left / (left.conj() @ right).conj()
+        # Re(w* dJ v) / w* v as a sum over dJ with real weights
+        share = (np.outer(left.conj(), right) / np.vdot(left, right)).real
         matrix, by_first = rest.jacobian(z[:-1], first)
         y = rest.state(z[:-1])
         damping = np.zeros(z.size)
@@ -137,14 +131,14 @@ class HopfCurveProblem:
             change = np.zeros(y.size)
             change[i] = step
             bend = rest.family.jacobian(y + change, first) - rest.family.jacobian(y - change, first)
-            damping[k] = (left.conj() @ bend @ right).real / (2.0 * step)
+            damping[k] = (share * bend).sum() / (2.0 * step)
         bend = rest.family.difference(lambda v: rest.family.jacobian(y, v), first)
-        damping[-1] = (left.conj() @ bend @ right).real
+        damping[-1] = (share * bend).sum()
         whole = np.vstack([np.column_stack([matrix, by_first]), damping])
 
         def at(q: float) -> Array:
             family = self.families(q)
-            change = (left.conj() @ family.jacobian(y, first) @ right).real
+            change = (share * family.jacobian(y, first)).sum()
             return np.append(family.slope(y, first)[rest.free], change)
 
         return whole, rest.family.difference(at, p)

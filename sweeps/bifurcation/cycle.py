@@ -39,6 +39,7 @@ NODES = 400  # at least, over a period, for the extremes of the states
 RTOL, ATOL = 1e-6, 1e-9
 VELOCITY_COUNTS = 0.1  # in the length of a step, beside 1 for a displacement
 VANISHED = 0.01  # of the largest amplitude on a branch: such a cycle is an equilibrium
+SHRINKS = "the cycle shrinks to the equilibrium"  # how the reason of such an end begins
 RENEWALS = 3  # of the grid while a cycle is sought
 
 
@@ -246,7 +247,7 @@ def refined(grid: Array, nodes: int) -> Array:
 
 
 def _peaks(phase: Array, path: Array) -> Array:
-    """Greatest value of every column of a closed path: the top of the parabola through its largest node and those beside.
+    """Greatest value of every column of a closed path: top of the parabola through its largest node and those beside.
 
     `phase` is the share of the period at every node, from 0 to below 1.
     """
@@ -330,7 +331,7 @@ def continue_cycle(
         if now < VANISHED * largest and now < before:
             # the parameter goes with the square of a small amplitude
             hopf = point.parameter + (point.parameter - last.parameter) * now**2 / (before**2 - now**2)
-            end.reason = f"the cycle shrinks to an equilibrium near {family.name} = {hopf:.8g}"
+            end.reason = f"{SHRINKS} near {family.name} = {hopf:.8g}"
             return
         before, last = now, point
 

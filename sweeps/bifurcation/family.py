@@ -89,16 +89,26 @@ class Family:
         size = 0.5 * (motion.max(axis=0) - motion.min(axis=0))
         largest = {u: max(s for s, v in zip(size, self.units, strict=True) if v == u) for u in set(self.units)}
         floor = np.maximum(SMALLEST_SCALE * np.array([largest[u] for u in self.units]), REST_SCALE * size.max())
-        return np.maximum(np.maximum(size, floor), 1e-12 * (1.0 + np.abs(motion).max(axis=0)))
+        scale: Array = np.maximum(np.maximum(size, floor), 1e-12 * (1.0 + np.abs(motion).max(axis=0)))
+        return scale
 
 
 def family_of_model(model: Model, parameter: str = "speed_mps") -> Family:
     """A vehicle on its (constant) track over one of its parameters."""
     binder = model.bind([parameter])
+    return _family(model, parameter, lambda value: binder([value]))
 
+
+def families_of_model(model: Model, parameter: str, second: str) -> Callable[[float], Family]:
+    """A vehicle over two of its parameters: value of the second -> family over the first."""
+    binder = model.bind([parameter, second])
+    return lambda other: _family(model, parameter, lambda value: binder([value, other]))
+
+
+def _family(model: Model, parameter: str, at: Callable[[float], Model]) -> Family:
     def jacobian(y: Array, value: float) -> Array:
         matrix = np.zeros((model.n, model.n))
-        status = vehicle_jacobian(0.0, y, binder([value]).arrays, matrix)
+        status = vehicle_jacobian(0.0, y, at(value).arrays, matrix)
         if status is not None and status != OK:
             raise ModelError(Status(status), f"no Jacobian at {parameter} = {value:g}")
         return matrix
@@ -106,11 +116,11 @@ def family_of_model(model: Model, parameter: str = "speed_mps") -> Family:
     return Family(
         name=parameter,
         rhs=vehicle_rhs,
-        params=lambda value: binder([value]).arrays,
+        params=lambda value: at(value).arrays,
         states=model.state_names,
         units=tuple(state_unit(name) for name in model.state_names),
         jacobian=jacobian,
-        model_at=lambda value: binder([value]),
+        model_at=at,
     )
 
 

@@ -59,7 +59,7 @@ def floquet(family: Family, monodromy: Array, slope: Array, scale: Array) -> Flo
     along = slope / scale
     along = along / np.linalg.norm(along)
     # The slope is carried into itself; in a basis that begins with it the other multipliers are those of the rest. (At
-    # a fold two multipliers are 1 with one vector: the eigenvalues of the whole would be right to half the digits only.)
+    # a fold two multipliers are 1 with one vector: the eigenvalues of the whole would be right to half the digits.)
     basis, _ = np.linalg.qr(np.column_stack([along, np.eye(along.size)]))
     rest = basis[:, 1:]
     values, inner = np.linalg.eig(rest.T @ scaled @ rest)

@@ -27,6 +27,7 @@ ComplexArray = NDArray[np.complex128]
 LEAST_FREQUENCY = 1e-6  # of the largest eigenvalue: below it a crossing is that of a real eigenvalue
 DISPLACEMENT_M = 2e-4  # amplitude of the first cycle of a vehicle
 DISPLACEMENT = 1e-2  # of any other system
+STILL = 1e-9  # relative change of the parameter that is none
 SAME = 1e-6  # relative distance in parameter and frequency of crossings that are one (two independent bogies)
 
 
@@ -174,14 +175,24 @@ def cycle_from_hopf(
 
 
 def emerging_branch(
-    family: Family, hopf: HopfPoint, amplitude: float | None = None, **options: float
+    family: Family,
+    hopf: HopfPoint,
+    amplitude: float | None = None,
+    *,
+    segments: int = 1,
+    threads: int = 1,
+    settings: Settings | None = None,
+    **options: float,
 ) -> EmergingBranch:
     """The cycles of two amplitudes (the given one and its double) and what they say. Raises NoSolution."""
     if amplitude is None:
         amplitude = DISPLACEMENT if family.model_at is None else DISPLACEMENT_M
-    cycles = tuple(cycle_from_hopf(family, hopf, share * amplitude, **options) for share in (1.0, 2.0))  # type: ignore[arg-type]
+    cycles = tuple(
+        cycle_from_hopf(family, hopf, size, segments=segments, threads=threads, settings=settings, **options)
+        for size in (amplitude, 2.0 * amplitude)
+    )
     moved = cycles[1].parameter - cycles[0].parameter
-    if abs(moved) <= 1e-9 * max(abs(hopf.parameter), 1e-3):
+    if abs(moved) <= STILL * max(abs(hopf.parameter), 1e-3):
         criticality = "degenerate"
     elif (moved > 0.0) == (hopf.direction == "unstable"):
         criticality = "supercritical"

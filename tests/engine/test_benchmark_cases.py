@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from railsweep.engine import InputError
+from railsweep.engine import InputError, peer
 from railsweep.engine.benchmark import (
     CASES,
     METHODS,
@@ -15,12 +15,14 @@ from railsweep.engine.benchmark import (
     curve,
     decay,
     displacements,
+    peer_benchmark,
     run_case,
     settings_of,
     solver_benchmark,
     transition,
 )
 from railsweep.engine.contact_table import ContactTable, load_contact_table
+from railsweep.engine.simulation import simulate
 from railsweep.kernels import record as slot
 from railsweep.kernels.integrate.esdirk_tableau import nt1
 from railsweep.kernels.jacobian import vehicle_jacobian
@@ -52,6 +54,34 @@ def test_unknown_cases_methods_and_tables_are_refused(tmp_path: Path) -> None:
         next(solver_benchmark(tmp_path / "table.dat", ["T1"], ["euler"]))
     with pytest.raises(InputError, match=r"table\.dat"):
         next(solver_benchmark(tmp_path / "table.dat", ["T1"], ["nt1"]))
+
+
+@pytest.mark.parametrize("name", sorted(peer.PEERS))
+def test_peers_solve_the_same_problem(name: str, table: ContactTable) -> None:
+    """Any peer at 1e-8 agrees with our tight run of the same model over the first 20 ms."""
+    if not peer.installed(peer.PEERS[name]):
+        pytest.skip(f"{peer.INSTALL[peer.PEERS[name]]} is not installed")
+    case = decay(table)
+    run = peer.peer_runner(name, case.model, case.y0, 1e-3)
+    work = run(np.array([0.0, 0.01, 0.02]), 1e-8)
+    assert work is not None
+    assert work.rhs > 10
+    tight = simulate(case.model, case.y0, (0.0, 0.02), method="dop853", rtol=1e-11, atol=1e-13, store=False).y_end
+    wanted = displacements(case.model)
+    assert work.states[-1][wanted] == pytest.approx(tight[wanted], abs=1e-9)
+
+
+def test_a_peer_that_is_not_there_is_said_so(table: ContactTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer, "MODULES", dict.fromkeys(peer.MODULES, "no_such_package"))
+    case = decay(table)
+    with pytest.raises(InputError, match="scikit-sundae, which is not installed"):
+        peer.peer_runner("CVODE BDF", case.model, case.y0, 1e-3)
+    with pytest.raises(InputError, match="LSODA"):
+        peer.peer_runner("scipy LSODE", case.model, case.y0, 1e-3)
+    rows = list(peer_benchmark(table, ["T1"]))
+    assert [row.solver for row in rows if not row.note] == ["dopri5", "bdf", "esdirk54"]
+    assert all("is not installed" in row.note for row in rows if row.solver in peer.PEERS)
+    assert all(row.error < 1e-5 for row in rows if not row.note)
 
 
 def test_published_esdirk_jacobians_are_attempts() -> None:

@@ -49,12 +49,51 @@ def test_digits_and_work_against_scipy(method: str, peer: str, name: str, tolera
     )
     assert ours.success, ours.message
     assert round(problem.digits(ours.y_end), 1) >= round(problem.digits(theirs.y[:, -1]), 1)
-    assert ours.counters["rhs"] <= WORK * theirs.nfev
+    if problem.digits(theirs.y[:, -1]) > 0.0:  # at loose tolerance scipy's E5 is off by nine orders of magnitude
+        assert ours.counters["rhs"] <= WORK * theirs.nfev
 
 
 # Digits every implicit method must reach; no peer of their class in scipy. Lower bounds at 1e-7, 1e-10, per problem:
 # the global error may exceed the tolerance by the conditioning of the problem, the same for all methods.
-FLOOR = {"hires": (3, 5), "pollution": (2.5, 5), "robertson": (5.5, 8), "van_der_pol": (4, 6), "orego": (4.5, 7)}
+FLOOR = {
+    "hires": (3, 5),
+    "pollution": (2.5, 5),
+    "robertson": (5.5, 8),
+    "van_der_pol": (4, 6),
+    "orego": (4.5, 7),
+    "e5": (3.5, 3.5),
+}
+# Linearly implicit Euler keeps the invariant of E5 to a thousand roundings of a step: extrapolation multiplies them.
+FLOOR_SEULEX_E5 = (0.8, 2.0)
+
+
+def floor(method: str, name: str) -> tuple[float, float]:
+    return FLOOR_SEULEX_E5 if (method, name) == ("seulex", "e5") else FLOOR[name]
+
+
+def test_e5_reference() -> None:
+    """Two methods on the system without the invariant agree to seven digits, and with the published value at 1e13.
+
+    Published (Bari set): y2 = 0.88677e-22, y3 = 0.88548e-22; the invariant asks for one value.
+    """
+    problem = ivp.PROBLEMS["e5"]
+    for method in ("bdf", "nt1"):
+        options = {"rtol": 1e-9, "atol": 1e-38, "store": False}
+        end = solve(ivp.e5_reduced, (0.0, problem.t_end), (1.76e-3, 0.0, 0.0), method=method, **options).y_end
+        assert end[1] == pytest.approx(problem.end[2], rel=1e-7)
+        assert end[2] < 1e-40
+    later = solve(ivp.e5_reduced, (0.0, 1e13), (1.76e-3, 0.0, 0.0), method="bdf", **options).y_end
+    assert later[1] == pytest.approx(0.5 * (0.8867655517642120e-22 + 0.8854814626268838e-22), rel=1e-4)
+
+
+@pytest.mark.parametrize("method", ["esdirk54", "bsimp", "seulex", "bdf"])
+def test_e5_is_right_at_loose_tolerance(method: str) -> None:
+    """scipy's Radau and BDF return a success that is wrong by two and nine orders of magnitude here."""
+    problem = ivp.PROBLEMS["e5"]
+    options = {"rtol": 1e-4, "atol": 1.7e-24, "store": False}
+    solution = solve(problem.rhs, (0.0, problem.t_end), problem.y0, method=method, **options)
+    assert solution.success
+    assert problem.digits(solution.y_end) >= 0.5
 
 
 @pytest.mark.parametrize("method", ["nt1", "jkt", "esdirk54", "bsimp", "seulex", "bdf"])
@@ -72,7 +111,7 @@ def test_implicit_methods_reach_the_reference(method: str, name: str) -> None:
         store=False,
     )
     assert solution.success, solution.message
-    assert problem.digits(solution.y_end) >= FLOOR[name][0]
+    assert problem.digits(solution.y_end) >= floor(method, name)[0]
 
 
 @pytest.mark.slow
@@ -91,7 +130,7 @@ def test_implicit_methods_gain_digits_with_the_tolerance(method: str, name: str)
         store=False,
     )
     assert solution.success, solution.message
-    assert problem.digits(solution.y_end) >= FLOOR[name][1]
+    assert problem.digits(solution.y_end) >= floor(method, name)[1]
 
 
 def test_own_jacobian_gives_the_same_digits_without_differences() -> None:

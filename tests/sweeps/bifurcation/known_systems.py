@@ -58,8 +58,8 @@ def rising(t: float, y: Any, params: Any, out: Any) -> None:
 def passengers(t: float, y: Any, params: Any, out: Any) -> None:
     """A unit circle (y0, y1), run through at the rate 1, with two passengers u that do not act back on it.
 
-    u = R(half theta) w with w' = B w, B = [[a, -b], [b, c]], and R a rotation by `half` (0 or 1/2) of the phase: after one
-    turn the multipliers of the passengers are exactly +-exp(2 pi eig(B)), minus for 1/2. The circle's own are 1 and
+    u = R(half theta) w with w' = B w, B = [[a, -b], [b, c]], and R a rotation by `half` (0 or 1/2) of the phase: after
+    one turn the multipliers of the passengers are exactly +-exp(2 pi eig(B)), minus for 1/2. The circle's own are 1 and
     exp(-4 pi).
     """
     a, b, c, half = params[0], params[1], params[2], params[3]

@@ -6,9 +6,9 @@ from known_systems import adaptive_control_family, bautin_family, brusselator_fa
 
 from railsweep.engine import assemble
 from railsweep.engine.linear_stability import stability
-from railsweep.sweeps.bifurcation import continue_cycle, find_cycle
+from railsweep.sweeps.bifurcation import continue_cycle, families_of_model, find_cycle
 from railsweep.sweeps.bifurcation.continuation import BranchEnd, Settings
-from railsweep.sweeps.bifurcation.curve import families_of_model, fold_curve, hopf_curve
+from railsweep.sweeps.bifurcation.curve import fold_curve, hopf_curve
 from railsweep.sweeps.bifurcation.cycle import CycleProblem
 from railsweep.sweeps.bifurcation.equilibrium import continue_equilibrium
 from railsweep.sweeps.bifurcation.hopf import hopf_points
@@ -74,9 +74,7 @@ def bautin_fold():
 def test_fold_curve_of_the_bautin_normal_form(bautin_fold):
     """mu = -l1^2 / 4 for l1 > 0: r^2 = l1 / 2; no fold where l1 < 0, which is said."""
     values = [1.1, 1.3, 1.6, 2.0, 1.5, 1.0, 0.7, 0.4, 0.2, -0.5]
-    points = list(
-        fold_curve(lambda l1: bautin_family(l1, -1.0), bautin_fold, 1.0, values, settings=FINE, **TIGHT)
-    )
+    points = list(fold_curve(lambda l1: bautin_family(l1, -1.0), bautin_fold, 1.0, values, settings=FINE, **TIGHT))
     assert [p.second for p in points] == [1.0, *values]
     for p in points[:-1]:
         assert p.reason == ""
@@ -124,9 +122,7 @@ def test_wagon_hopf_speed_over_friction_agrees_with_scanning(direction):
     assert hopf.parameter == pytest.approx(crossing.speed_mps, rel=1e-7)
     settings = Settings(parameter_scale=0.1, largest=1.0, tolerance=1e-9)
     points = list(
-        hopf_curve(
-            families, hopf, 0.15, direction=direction, bounds=(0.08, 0.3), first_scale=10.0, settings=settings
-        )
+        hopf_curve(families, hopf, 0.15, direction=direction, bounds=(0.08, 0.3), first_scale=10.0, settings=settings)
     )
     assert points[-1].second < 0.08 or points[-1].second > 0.3
     for p in (points[len(points) // 2], points[-1]):
@@ -136,3 +132,11 @@ def test_wagon_hopf_speed_over_friction_agrees_with_scanning(direction):
         nearest = min(own, key=lambda c: abs(c.speed_mps - p.first))
         assert p.first == pytest.approx(nearest.speed_mps, rel=1e-6)
         assert p.frequency_hz == pytest.approx(nearest.frequency_hz, rel=1e-5)
+        # the same crossing seen over friction at this speed
+        other = stability(
+            model.bind(["speed_mps"])([p.first]),
+            p.second * np.array([0.97, 0.99, 1.02]),
+            parameter="contact.friction",
+        )
+        assert other.parameter == "contact.friction"
+        assert min(abs(c.value / p.second - 1.0) for c in other.crossings) < 1e-5

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
+from known_systems import bautin_family, passengers_family
 
 from railsweep.sweeps.bifurcation import find_cycle
 from railsweep.sweeps.bifurcation.floquet import floquet
-
-from known_systems import bautin_family, passengers_family
 
 TIGHT = {"rtol": 1e-11, "atol": 1e-13}
 

@@ -9,7 +9,7 @@ from railsweep.engine.linear_stability import stability
 from railsweep.sweeps.bifurcation import continue_cycle, family_of_model
 from railsweep.sweeps.bifurcation.continuation import Settings
 from railsweep.sweeps.bifurcation.equilibrium import continue_equilibrium
-from railsweep.sweeps.bifurcation.hopf import cycle_from_hopf, emerging_branch, hopf_points
+from railsweep.sweeps.bifurcation.hopf import emerging_branch, hopf_points
 
 TIGHT = {"rtol": 1e-11, "atol": 1e-13}
 
@@ -82,7 +82,7 @@ def test_wagon_over_speed_agrees_with_linear_stability(wagon):
     branch = continue_equilibrium(
         family, wagon.equilibrium(), 80.0, bounds=(50.0, 110.0), settings=Settings(parameter_scale=10.0, largest=0.5)
     )
-    found = [h for h in hopf_points(family, branch)]
+    found = list(hopf_points(family, branch))
     expected = stability(wagon, np.arange(80.0, 111.0, 5.0)).crossings
     assert len(found) == len(expected) >= 1
     for hopf, crossing in zip(found, expected, strict=True):
@@ -91,20 +91,21 @@ def test_wagon_over_speed_agrees_with_linear_stability(wagon):
         assert hopf.direction == crossing.direction
 
 
-@pytest.mark.slow
 def test_wagon_criticality(wagon):
-    """The emerging cycle of the wagon on the cone has the frequency of the mode and the stability its side demands."""
+    """On the cone hunting sets in softly: the speed rises with the square of the amplitude, the cycles are stable."""
     model = wagon.bind(["contact.normal_damping_nspm"])([5e4])
     family = family_of_model(model)
-    branch = continue_equilibrium(
-        family, model.equilibrium(), 80.0, bounds=(50.0, 110.0), settings=Settings(parameter_scale=10.0, largest=0.5)
-    )
+    settings = Settings(parameter_scale=10.0, largest=0.5, tolerance=1e-6)
+    branch = continue_equilibrium(family, model.equilibrium(), 95.0, bounds=(50.0, 99.5), settings=settings)
     hopf = next(hopf_points(family, branch))
-    settings = Settings(parameter_scale=10.0, tolerance=1e-6)
-    found = [cycle_from_hopf(family, hopf, a, settings=settings) for a in (2e-4, 4e-4)]
-    for cycle in found:
-        assert cycle.frequency_hz == pytest.approx(hopf.frequency_hz, rel=2e-3)
-        assert cycle.parameter == pytest.approx(hopf.parameter, rel=0.02)
-    moved = found[1].parameter - found[0].parameter
-    assert (found[0].parameter - hopf.parameter) * moved > 0.0
-    assert found[1].stable == (moved > 0.0)
+    found = emerging_branch(family, hopf, 4e-4, settings=settings)
+    assert (found.criticality, found.direction) == ("supercritical", 1)
+    small, large = (c.parameter - hopf.parameter for c in found.cycles)
+    assert large / small == pytest.approx(4.0, rel=0.1)
+    for cycle, amplitude in zip(found.cycles, (4e-4, 8e-4), strict=True):
+        lateral = [i for i, name in enumerate(family.states) if name.endswith(".y")]
+        assert cycle.amplitude[lateral].max() == pytest.approx(amplitude, rel=0.01)
+        assert cycle.frequency_hz == pytest.approx(hopf.frequency_hz, rel=1e-3)
+        assert cycle.stable
+        assert len(cycle.floquet.neutral) == 4
+        assert all("pitch" in name for name in cycle.floquet.neutral)
