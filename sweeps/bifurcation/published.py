@@ -231,17 +231,19 @@ def down(table: ContactTable, rtol: float, friction: float) -> list[Row]:
         )
     ]
     if friction == 0.15:
-        ends = {bogie: branch.death(bogie) for bogie in branch.steps[0].hunting}
-        leading, trailing = ends["bogie_leading"], ends["bogie_trailing"]
-        ordered = leading is not None and trailing is not None and trailing < leading
+        alone = {
+            bogie: [s.value for s in branch.steps if s.hunting[bogie] and sum(s.hunting.values()) == 1]
+            for bogie in ("bogie_leading", "bogie_trailing")
+        }
+        last = alone["bogie_trailing"]
         rows += [
             number_row("V15", "hunting dies, down from 118 m/s", DEATH_MPS, branch.death(), note=_ended(branch)),
             word_row(
                 "V16",
                 "which bogie recovers at the lower speed",
                 "trailing",
-                "trailing" if ordered else "not the trailing one",
-                f"leading {leading} m/s, trailing {trailing} m/s",
+                "trailing" if last and not alone["bogie_leading"] else "not the trailing one",
+                f"it alone hunts from {last[0]:g} to {last[-1]:g} m/s" if last else "",
             ),
         ]
     return rows
@@ -413,8 +415,12 @@ def _unstable(model: Model, speeds: Sequence[float]) -> list[Crossing]:
 
 
 def _down(model: Model, speeds: Sequence[float], start: dict[str, float], rtol: float) -> Branch:
-    """Steps down until three speeds without hunting, or the last."""
-    settings = RampSettings(rtol=rtol, atol=1e-3 * rtol)
+    """Steps down until three speeds without hunting, or the last.
+
+    Hunting is told as in the source, by the amplitude over the last half of the dwell alone: a motion that dies within
+    a dwell counts as hunting there, and the next speed as the first without.
+    """
+    settings = RampSettings(decay=0.0, rtol=rtol, atol=1e-3 * rtol)
     steps: list[RampStep] = []
     for step in ramp(model, speeds, start, settings=settings):
         steps.append(step)

@@ -5,7 +5,7 @@ band of the wheelsets over its end. What a ramp finds depends on start, dwell an
 A derailment or any other failure ends a ramp and is its last step, with its status.
 
 Hunting of a wheelset: the amplitude of its lateral displacement over the window exceeds `hunting_m` and is not on the
-way to zero, that is, it does not fall to `DECAY` or less from the first third of the window to the last. A bogie hunts
+way to zero, that is, it does not fall to `decay` or less from the first third of the window to the last. A bogie hunts
 when one of its wheelsets does with at least `FORCED` of the largest amplitude in the vehicle: what is less is shaken by
 the other bogie through the car body (0.3 mm beside 6 mm on the published wagon).
 """
@@ -50,6 +50,9 @@ class RampSettings:
         Start of every value: the last state of the value before, or the same start each time.
     hunting_m : float
         Amplitude of a wheelset's lateral displacement above which it hunts [m].
+    decay : float
+        Share to which the amplitude must fall over the window to be called dying; 0: what is still large counts as
+        hunting even where it dies, as in the published diagrams.
     quiet_m : float
         Leave a value early when the largest amplitude over a piece (a fifth of the dwell) is below this and fell to
         `DECAY` or less from the piece before; 0 (default): never, so that the dwell is what it says. A small kick
@@ -64,6 +67,7 @@ class RampSettings:
     sample_s: float = 0.005
     restart: str = "last"
     hunting_m: float = 5e-5
+    decay: float = DECAY
     quiet_m: float = 0.0
     method: str = "dopri5"
     rtol: float = 1e-5
@@ -74,6 +78,7 @@ class RampSettings:
         check_number("ramp: window_s", self.window_s, above=0.0, most=self.dwell_s)
         check_number("ramp: sample_s", self.sample_s, above=0.0, most=self.window_s / 30.0)
         check_number("ramp: hunting_m", self.hunting_m, above=0.0)
+        check_number("ramp: decay", self.decay, least=0.0, most=1.0)
         check_number("ramp: quiet_m", self.quiet_m, least=0.0)
         if self.restart not in RESTARTS:
             raise InputError(
@@ -477,7 +482,7 @@ class _Watch:
                 frequency[i], trend[i] = seen["frequency_hz"], _trend(values)
         size = 0.5 * (high - low)
         wheelsets = sorted(i for members in self.bogies.values() for i in members)
-        hunts = (size > settings.hunting_m) & (trend > DECAY) & (size > FORCED * size[wheelsets].max())
+        hunts = (size > settings.hunting_m) & (trend > settings.decay) & (size > FORCED * size[wheelsets].max())
         return RampStep(
             value=float(value),
             status=Status.OK if last.success else last.status,
