@@ -70,7 +70,7 @@ class StoreMachine(RuleBasedStateMachine):
             region = self.store.plan.region(block)
             for variable in self.store.variables[:variables]:
                 values = reference()["blocks"][block][variable.name]
-                self.store.arrays[variable.name][(*region, slice(None)) if variable.dimension else region] = values
+                self.store.arrays[variable.name][region] = values
         (self.store.path / "status" / f"c.{variables}.partial").write_bytes(b"torn")
         (self.store.ledger.folder / f"{block}.json.{variables}.partial").write_text("{")
 
