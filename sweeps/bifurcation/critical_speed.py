@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from railsweep.engine.linear_stability import Crossing, stability
 from railsweep.engine.model import Model, ModelError
 from railsweep.kernels.status import Status
-from railsweep.sweeps.bifurcation.continuation import BranchEnd, NoSolution, Settings
+from railsweep.sweeps.bifurcation.continuation import NO_VALUE, BranchEnd, NoSolution, Settings
 from railsweep.sweeps.bifurcation.cycle import SHRINKS, CyclePoint, CycleProblem, continue_cycle, find_cycle
 from railsweep.sweeps.bifurcation.family import family_of_model
 from railsweep.sweeps.bifurcation.motion import HUNTING_M, Motion, kicked, run_motion
@@ -28,6 +28,8 @@ from railsweep.sweeps.bifurcation.motion import HUNTING_M, Motion, kicked, run_m
 Array = NDArray[np.float64]
 
 NORMAL_DAMPING = "contact.normal_damping_nspm"
+SETTLE = 5.0  # times the dwell: more time for a motion that has not settled
+SETTLED_FAILURES = 3
 CYCLE_SETTINGS = Settings(step=0.05, smallest=5e-4, largest=1.0, parameter_scale=10.0, tolerance=1e-5, points=40)
 
 
@@ -202,20 +204,38 @@ def _from_start(
     return _fold(model, crossings, linear, way, search)
 
 
+def slowest_cycle(model: Model, way: Descent, search: Search) -> tuple[CyclePoint | None, str]:
+    """The limit cycle at the end of a way down, or None and why.
+
+    Tried from the last motion that hunts upwards. A motion that shooting does not get hold of is given more time to
+    settle: it may be dying slowly, or two modes beat for long close to the critical speed. After a few settled motions
+    without a cycle there is none to be had.
+    """
+    family, binder = family_of_model(model), model.bind(["speed_mps"])
+    reason, failures = ("no cycle was found near the motion" if way.alive else "no hunting"), 0
+    for speed, motion in way.alive[::-1]:
+        for more in (0.0, SETTLE * search.dwell_s):
+            if more:
+                motion = run_motion(binder([speed]), motion.end, more)
+            if not motion.hunts or motion.period_s <= 0.0:
+                break
+            try:
+                cycle = find_cycle(family, speed, motion.start, motion.period_s, threads=search.threads, tolerance=1e-5)
+                return cycle, ""
+            except (NoSolution, *NO_VALUE) as none:
+                reason = str(none)
+        else:
+            failures += 1
+            if failures == SETTLED_FAILURES:
+                break
+    return None, reason
+
+
 def _fold(
     model: Model, crossings: tuple[Crossing, ...], linear: float | None, way: Descent, search: Search
 ) -> CriticalSpeeds:
-    family = family_of_model(model)
-    reason = "no cycle was found near the motion"
-    # from the last motion that hunts; one or two steps higher up when shooting does not get hold of it
-    for speed, motion in way.alive[::-1][:3]:
-        if motion.period_s <= 0.0:
-            continue
-        try:
-            cycle = find_cycle(family, speed, motion.start, motion.period_s, threads=search.threads, tolerance=1e-5)
-        except (NoSolution, ModelError) as none:
-            reason = str(none)
-            continue
+    cycle, reason = slowest_cycle(model, way, search)
+    if cycle is not None:
         end = BranchEnd()
         cycles: list[CyclePoint] = []
         for point in follow(model, cycle, search, -1, end):

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from railsweep.engine.linear_stability import Crossing, stability
 from railsweep.engine.model import Model, ModelError
-from railsweep.sweeps.bifurcation.continuation import BranchEnd, NoSolution
-from railsweep.sweeps.bifurcation.critical_speed import Descent, Search, damped, descend, follow
-from railsweep.sweeps.bifurcation.cycle import CyclePoint, find_cycle
-from railsweep.sweeps.bifurcation.family import family_of_model
+from railsweep.sweeps.bifurcation.continuation import BranchEnd
+from railsweep.sweeps.bifurcation.critical_speed import Descent, Search, damped, descend, follow, slowest_cycle
+from railsweep.sweeps.bifurcation.cycle import CyclePoint
 
 Array = NDArray[np.float64]
 
@@ -102,29 +101,21 @@ def _branches(
     known: list[Branch],
     on_point: Callable[[CyclePoint], object] | None,
 ) -> list[Branch]:
-    family = family_of_model(model)
-    reason = "no hunting" if not way.alive else "no cycle was found near the motion"
-    for speed, motion in way.alive[::-1][:3]:
-        if motion.period_s <= 0.0:
-            continue
-        try:
-            cycle = find_cycle(family, speed, motion.start, motion.period_s, threads=search.threads, tolerance=1e-5)
-        except (NoSolution, ModelError) as none:
-            reason = str(none)
-            continue
-        made: list[Branch] = []
-        for direction in (-1, 1):
-            end = BranchEnd()
-            points: list[CyclePoint] = []
-            for point in follow(model, cycle, search, direction, end):
-                points.append(point)
-                if on_point is not None:
-                    on_point(point)
-                if point.kind == "fold" and _is_known(point, known):
-                    return []  # another start has led to the same branch
-            made.append(Branch(start=shape, direction=direction, points=tuple(points), end=end.reason))
-        return made
-    return [Branch(start=shape, direction=0, points=(), end=reason)]
+    cycle, reason = slowest_cycle(model, way, search)
+    if cycle is None:
+        return [Branch(start=shape, direction=0, points=(), end=reason)]
+    made: list[Branch] = []
+    for direction in (-1, 1):
+        end = BranchEnd()
+        points: list[CyclePoint] = []
+        for point in follow(model, cycle, search, direction, end):
+            points.append(point)
+            if on_point is not None:
+                on_point(point)
+            if point.kind == "fold" and _is_known(point, known):
+                return []  # another start has led to the same branch
+        made.append(Branch(start=shape, direction=direction, points=tuple(points), end=end.reason))
+    return made
 
 
 def _is_known(fold: CyclePoint, known: list[Branch]) -> bool:
