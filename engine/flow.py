@@ -15,10 +15,12 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from railsweep.engine.lanes import lane_form, lane_group, record_of
 from railsweep.engine.solver import _entry, _made
 from railsweep.kernels.integrate import call
-from railsweep.kernels.integrate.frozen import flow_path, flow_rows
+from railsweep.kernels.integrate.frozen import flow_lanes, flow_path, flow_rows
 from railsweep.kernels.integrate.registry import METHODS
+from railsweep.kernels.lane import LANES
 from railsweep.kernels.status import Status
 
 Array = NDArray[np.float64]
@@ -48,11 +50,12 @@ class Flow:
         self.tableau = METHODS[method].made(0)
 
     @contextmanager
-    def _calls(self, params: Any) -> Iterator[Any]:
+    def _calls(self, params: Any, rhs: Any = None) -> Iterator[Any]:
+        rhs = self.rhs if rhs is None else rhs
         kind = numba.typeof(params)
         calls = np.zeros(call.CALLS_WIDTH, dtype=np.int64)
-        calls[call.RHS] = _entry(call.function_entry, self.rhs, "rhs", kind)
-        packer = _made(call.packer, self.rhs, kind)
+        calls[call.RHS] = _entry(call.function_entry, rhs, "rhs", kind)
+        packer = _made(call.packer, rhs, kind)
         block = packer.pack(params)
         calls[call.PARAMS] = block.ctypes.data
         try:
@@ -79,6 +82,20 @@ class Flow:
             raise FlowError(status)
         return states
 
+    def _ends_in_lanes(self, lanes: Any, starts: Array, span: float, grid: Array, params: Any) -> Array:
+        groups = -(-len(starts) // LANES)
+        padded = np.concatenate([starts, np.tile(starts[0], (groups * LANES - len(starts), 1))])
+        states = np.zeros((groups, starts.shape[1] + 1, LANES))
+        states[:, :-1] = padded.reshape(groups, LANES, -1).transpose(0, 2, 1)
+        record, group = lane_group(params)
+        record[:] = record_of(params)[:, None]
+        with self._calls(group, lanes) as calls:
+            status, _ = flow_lanes(calls, self.tableau, grid, span, states)
+        if status != 0:
+            raise FlowError(status)
+        ends: Array = states[:, :-1].transpose(0, 2, 1).reshape(padded.shape)[: len(starts)]
+        return ends
+
     def derivative(
         self,
         start: Array,
@@ -93,15 +110,20 @@ class Flow:
         """End of `start`, and the matrix d(end)/d(start) by differences with the given steps.
 
         `params` makes the parameters anew for every thread (a vehicle owns work space). The result does not depend, to
-        the last bit, on the number of threads.
+        the last bit, on the number of threads, nor on whether the right-hand side has a form for lanes.
         """
         n = start.size
+        lanes = lane_form(self.rhs)
         moved = start + np.diag(steps)
         rows = [start, *moved, *(start - np.diag(steps))] if central else [start, *moved]
         starts = np.array(rows)
-        parts = np.array_split(starts, min(threads, len(starts)))
+        groups = -(-len(starts) // LANES) if lanes is not None else len(starts)
+        size = LANES * -(-groups // threads) if lanes is not None else -(-groups // threads)
+        parts = [starts[i : i + size] for i in range(0, len(starts), size)]
 
         def carried(part: Array) -> Array:
+            if lanes is not None:
+                return self._ends_in_lanes(lanes, part, span, grid, params())
             return self.ends(part, np.full(len(part), span), grid, params())
 
         ends = np.concatenate(_on_threads(carried, parts))

@@ -2,7 +2,8 @@
 
 Any other parameter can stand for the speed. Modes are followed as `railsweep.engine.crossing` says; those without
 damping by construction (bogie pitch in a wagon without primary dampers) are named neutral and never counted as
-unstable.
+unstable. In curves such a mode feels the others a little and strays across the axis, this way and that, by a hair: its
+crossings are listed, but they are no critical speeds (`Crossing.running`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from railsweep.engine.crossing import AxisCrossing, Spectrum, crossings_between, neutral_modes
+from railsweep.engine.crossing import AxisCrossing, Solve, Spectrum, crossings_between, matched, neutral_modes
 from railsweep.engine.document import check_number
 from railsweep.engine.errors import InputError
 from railsweep.engine.model import Binder, Model, ModelError
@@ -22,6 +23,9 @@ from railsweep.engine.model import Binder, Model, ModelError
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
+CONTACT_HZ = 50.0  # wheel-rail contact modes lie above, running and suspension modes below
+SHARP = 1e-2  # abs(dRe) / abs(lambda) per relative change of the value: a mode with less grazes the axis
+SLOPE_STEP = 1e-4  # relative, of the value
 SHOWN_SHARE = 0.05  # bodies with less of a mode's energy are not listed
 
 
@@ -55,13 +59,23 @@ class Mode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
-    """A value of the parameter at which an eigenvalue (pair) crosses the imaginary axis."""
+    """A value of the parameter at which an eigenvalue (pair) crosses the imaginary axis.
+
+    Attributes
+    ----------
+    direction : str
+        "unstable" or "stable" with rising value.
+    running : bool
+        A running or suspension mode that crosses beyond doubt; not so a wheel-rail contact mode (above 50 Hz), or an
+        undamped mode that grazes the axis.
+    """
 
     value: float
     frequency_hz: float
-    direction: str  # "unstable" or "stable" with rising value
+    direction: str
     bodies: tuple[tuple[str, float], ...]
     multiplicity: int = 1
+    running: bool = True
 
     @property
     def speed_mps(self) -> float:
@@ -99,8 +113,13 @@ class StabilityStudy:
 
     @property
     def critical_speed_mps(self) -> float | None:
-        """Lowest speed (value) at which a mode turns unstable; None when no mode does."""
-        return next((c.value for c in self.crossings if c.direction == "unstable"), None)
+        """Lowest speed (value) at which a running mode turns unstable; None when none does."""
+        return next((c.value for c in turning_unstable(self.crossings)), None)
+
+
+def turning_unstable(crossings: Sequence[Crossing]) -> list[Crossing]:
+    """The crossings at which a running mode turns unstable, lowest first."""
+    return sorted((c for c in crossings if c.running and c.direction == "unstable"), key=lambda c: c.value)
 
 
 def spectrum(model: Model, equilibrium: Array | None = None) -> tuple[Array, ComplexArray, ComplexArray]:
@@ -138,6 +157,7 @@ def stability(model: Model, speeds_mps: Sequence[float], parameter: str = "speed
     def solve(value: float, guess: Array | None) -> Spectrum:
         return _spectrum_at(binder, value, guess)
 
+    scale = max(abs(values[0]), abs(values[-1]))
     points: list[SpeedPoint] = []
     crossings: list[Crossing] = []
     guess: Array | None = None
@@ -157,7 +177,8 @@ def stability(model: Model, speeds_mps: Sequence[float], parameter: str = "speed
         )
         points.append(SpeedPoint(value=value, equilibrium=solved.state, modes=modes))
         if last is not None:
-            crossings += _merged([_named(model, c) for c in crossings_between(solve, last, solved, neutral)])
+            between = crossings_between(solve, last, solved, neutral)
+            crossings += _merged([_named(model, c, _is_running(solve, c, scale)) for c in between])
         guess, last = solved.state, solved
     found = tuple(sorted(crossings, key=lambda c: c.value))
     return StabilityStudy(points=tuple(points), crossings=found, parameter=parameter)
@@ -178,13 +199,27 @@ def _spectrum_at(binder: Binder, value: float, guess: Array | None) -> Spectrum:
     return Spectrum(value, *spectrum(model, state))
 
 
-def _named(model: Model, crossing: AxisCrossing) -> Crossing:
+def _is_running(solve: Solve, crossing: AxisCrossing, scale: float) -> bool:
+    value = crossing.eigenvalue
+    if abs(value.imag) >= 2.0 * np.pi * CONTACT_HZ:
+        return False
+    step = SLOPE_STEP * (abs(crossing.value) or scale)
+    try:
+        beside = solve(crossing.value + step, crossing.spectrum.state)
+    except ModelError:
+        return True
+    moved = beside.eigenvalues[matched(crossing.spectrum, beside)[crossing.index]]
+    return bool(abs(moved.real - value.real) / step * scale > SHARP * abs(value))
+
+
+def _named(model: Model, crossing: AxisCrossing, running: bool) -> Crossing:
     mode = _mode(model, crossing.eigenvalue, crossing.vector, neutral=False)
     return Crossing(
         value=crossing.value,
         frequency_hz=abs(mode.frequency_hz),
         direction="unstable" if crossing.rising else "stable",
         bodies=mode.bodies,
+        running=running,
     )
 
 

@@ -27,6 +27,7 @@ from railsweep.kernels import record as slot
 from railsweep.kernels.contact import POINT_WIDTH
 from railsweep.kernels.creep import FASTSIM, LINEAR, POLACH, SHEN_HEDRICK_ELKINS
 from railsweep.kernels.irregularity import CHANNELS, POWERS
+from railsweep.kernels.lane import LANES
 from railsweep.kernels.record import VehicleArrays
 
 Array = NDArray[np.float64]
@@ -56,6 +57,9 @@ class Layout:
     body_index: Integers
     wheelset_index: Integers
     link_index: Integers
+    bundle: Integers
+    bundle_link: Integers
+    team: Integers
     law_index: Integers
     table_grid: Array
     table: Array
@@ -75,9 +79,9 @@ class Layout:
     parameters: ParameterTable
 
     def view(self, buffer: Array) -> VehicleArrays:
-        """The kernel's arrays as views of one float buffer."""
+        """The kernel's arrays as views of one float buffer; a buffer (number, lane) gives every array a last axis."""
         views = [
-            buffer[first : first + (shape[0] * shape[1] if len(shape) == 2 else shape[0])].reshape(shape)
+            buffer[first : first + math.prod(shape)].reshape(*shape, *buffer.shape[1:])
             for _, first, shape in self.shapes
         ]
         return VehicleArrays(
@@ -85,6 +89,9 @@ class Layout:
             self.body_index,
             self.wheelset_index,
             self.link_index,
+            self.bundle,
+            self.bundle_link,
+            self.team,
             self.law_index,
             self.table_grid,
             self.table,
@@ -212,6 +219,8 @@ def pack(
         states += [f"{link.name}.{name}" for name in internal]
     header[slot.STATES] = len(states)
 
+    bundle, bundle_link = bundles_of(link_index)
+
     segments = track.packed()
     shapes: list[tuple[str, int, tuple[int, int] | tuple[int]]] = []
     total = 0
@@ -240,6 +249,9 @@ def pack(
         body_index=body_index,
         wheelset_index=wheelset_index,
         link_index=link_index,
+        bundle=bundle,
+        bundle_link=bundle_link,
+        team=teams_of(wheelset_index),
         law_index=laws.index(),
         table_grid=grid,
         table=table,
@@ -292,6 +304,61 @@ def pack(
     for i, values in enumerate(laws.rows):
         arrays.law[i] = values
     return layout
+
+
+def teams_of(wheelset_index: Integers) -> Integers:
+    """Wheelsets side by side: up to LANES on the same contact tables, see `kernels.record`."""
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for w, row in enumerate(wheelset_index[:, slot.LEFT_FIRST :].tolist()):
+        alike.setdefault(tuple(row), []).append(w)
+    rows = []
+    for members in alike.values():
+        for i in range(0, len(members), LANES):
+            rows.append([*_filled(members[i : i + LANES]), len(members[i : i + LANES])])
+    return np.array(rows, np.int64).reshape(-1, LANES + 1)
+
+
+def bundles_of(link_index: Integers) -> tuple[Integers, Integers]:
+    """Links side by side: `bundle` and `bundle_link` of `kernels.record`.
+
+    Pairs of bodies with the same kinds of links between them stand side by side; where they do not fill the lanes and
+    have several links of a kind, each pair is dealt out to more than one lane.
+    """
+    pairs: dict[tuple[int, int], dict[tuple[int, ...], list[int]]] = {}
+    for k, row in enumerate(link_index.tolist()):
+        kind: tuple[int, ...] = (
+            row[slot.LINK_KIND],
+            row[slot.LINK_AXIS],
+            int(row[slot.SPRING_LAW] == slot.LINEAR_LAW),
+            int(row[slot.DAMPER_LAW] == slot.LINEAR_LAW),
+            int(row[slot.INTERNAL_KIND] == slot.INTERNAL_NONE),
+        )
+        pairs.setdefault((row[slot.LINK_LOWER], row[slot.LINK_UPPER]), {}).setdefault(kind, []).append(k)
+    alike: dict[tuple[tuple[tuple[int, ...], int], ...], list[dict[tuple[int, ...], list[int]]]] = {}
+    for kinds in pairs.values():
+        signature = sorted((kind, len(links)) for kind, links in kinds.items())
+        alike.setdefault(tuple(signature), []).append(kinds)
+    bundle: list[tuple[int, int, int]] = []
+    rows: list[list[int]] = []
+    for numbers, members in alike.items():
+        for i in range(0, len(members), LANES):
+            group = members[i : i + LANES]
+            left = {kind: 0 for kind, _ in numbers}  # first link of that kind without a place
+            for share in range(LANES // len(group), 0, -1):  # links of one pair in a row
+                placed: list[list[int]] = []
+                for kind, count in numbers:
+                    for first in range(left[kind], count - share + 1, share):
+                        placed.append([k for pair in group for k in pair[kind][first : first + share]])
+                        left[kind] = first + share
+                if placed:
+                    bundle.append((share * len(group), len(rows), len(placed)))
+                    rows += [_filled(row) for row in placed]
+    return np.array(bundle, np.int64).reshape(-1, slot.BUNDLE_WIDTH), np.array(rows, np.int64).reshape(-1, LANES)
+
+
+def _filled(members: list[int]) -> list[int]:
+    """LANES numbers: the last is repeated."""
+    return members + members[-1:] * (LANES - len(members))
 
 
 def _check_radius(vehicle: Vehicle, contact: ContactTable) -> None:

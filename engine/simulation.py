@@ -142,8 +142,8 @@ def state_unit(name: str) -> str:
 def structure_of(model: Model) -> LinearSolver:
     """The second-order structure of a model for the implicit methods.
 
-    Block elimination along the body tree was tried beside it: on the wagon it factorises faster (4.9, not 6.3 us) but
-    solves slower (1.2 against 0.85 us), because short loops over 5 x 5 blocks do not vectorise, and there are ten
+    Block elimination along the body tree was tried beside it: on the wagon it factorises faster (4.9, not 5.5 us) but
+    solves slower (1.2 against 0.63 us), because short loops over 5 x 5 blocks do not vectorise, and there are ten
     solves to a factorisation.
     """
     index = model.layout.body_index[:, : slot.MOTION_WIDTH]
@@ -248,8 +248,8 @@ def simulate(
     t_span : (float, float)
         [s].
     method : str
-        See `railsweep.kernels.integrate`: dopri5, dop853, rkf34 (explicit), nt1, jkt, esdirk54, bdf, bsimp, seulex
-        (implicit), auto.
+        See `railsweep.kernels.integrate`: dopri5, dop853, rkf34 (explicit), nt1, jkt, esdirk54, radau, bdf, bsimp,
+        seulex (implicit), auto.
     rtol, atol : float
         Relative and absolute tolerance of a step; `atol` may be one number per state.
     sample_s : float, optional
@@ -295,6 +295,7 @@ def simulate_ensemble(
     t_span: tuple[float, float],
     *,
     threads: int = 1,
+    lanes: bool = True,
     method: str = "dopri5",
     sample_s: float | None = None,
     observables: Sequence[str] = (),
@@ -305,6 +306,7 @@ def simulate_ensemble(
     """Integrate many samples of one vehicle side by side on threads; results do not depend on their number.
 
     `models` come from one binder (same vehicle, track kind and contact); `y0` is one state for all or one per model.
+    `lanes=False` runs them one by one, which explicit methods do not need to: see `solve_ensemble`.
     """
     if not models:
         return []
@@ -316,6 +318,7 @@ def simulate_ensemble(
         y0,
         [model.copy().arrays for model in models],
         threads=threads,
+        lanes=lanes,
         method=method,
         **_options(models[0], method, sampling, span, store, options),
     )

@@ -15,8 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from railsweep.engine.errors import InputError, nearest, shown
-from railsweep.kernels.integrate import call, controller, layout, linear, norm
+from railsweep.engine.lanes import lane_form, lane_group, record_of, share_lanes
+from railsweep.kernels.integrate import call, controller, layout, linear, linear_complex, norm
+from railsweep.kernels.integrate.explicit import drive_explicit
+from railsweep.kernels.integrate.lanes import Cases, LaneGroup, drive_lanes
 from railsweep.kernels.integrate.registry import AUTO, METHODS, PUBLISHED_NEWTON, Method
+from railsweep.kernels.lane import LANES
 from railsweep.kernels.status import Status
 
 Array = npt.NDArray[np.float64]
@@ -28,6 +32,7 @@ CONTROLLERS = {
     "h211b": controller.H211B,
     "published_elementary": controller.PUBLISHED_ELEMENTARY,
     "published_pi": controller.PUBLISHED_PI,
+    "predictive": controller.PREDICTIVE,
 }
 NEWTON_RULES = {"modern": layout.NEWTON_MODERN, "published": layout.NEWTON_PUBLISHED}
 EVENT_POLICIES = {
@@ -52,6 +57,7 @@ MESSAGES = {
 MAX_SWITCHES = 40
 
 CASES_PER_TASK = 16
+LANES_CASES = 64  # in one call of the driver of lanes
 
 PROGRESS_INTERVAL_S = 0.1
 
@@ -98,11 +104,11 @@ class Solution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearSolver:
-    """The linear algebra of the implicit methods for one problem structure.
+class ComplexPair:
+    """The same as `LinearSolver` for I - g*J with complex g, which only `radau` needs.
 
-    ``factor(jacobian, hgamma, reals, wholes)`` factorises I - hgamma*J into the work arrays and returns non-zero when
-    it is singular; ``solve(reals, wholes, b)`` overwrites b. Both jitted. ``work`` makes fresh work arrays.
+    ``factor(jacobian, hgamma, hdelta, reals, wholes)`` with g = hgamma + i hdelta, ``solve(reals, wholes, b)`` with the
+    real parts of b first; see `railsweep.kernels.integrate.linear_complex`.
     """
 
     factor: Any
@@ -110,9 +116,37 @@ class LinearSolver:
     work: Callable[[], tuple[Any, Any]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearSolver:
+    """The linear algebra of the implicit methods for one problem structure.
+
+    ``factor(jacobian, hgamma, reals, wholes)`` factorises I - hgamma*J into the work arrays and returns non-zero when
+    it is singular; ``solve(reals, wholes, b)`` overwrites b. Both jitted. ``work`` makes fresh work arrays. `radau`
+    also needs ``complex_pair``; without one its complex system is solved dense.
+    """
+
+    factor: Any
+    solve: Any
+    work: Callable[[], tuple[Any, Any]]
+    complex_pair: ComplexPair | None = None
+
+
+def _complex_dense(n: int) -> ComplexPair:
+    return ComplexPair(
+        factor=linear_complex.complex_dense_factor,
+        solve=linear_complex.complex_dense_solve,
+        work=lambda: linear_complex.complex_dense_work(n),
+    )
+
+
 def dense_solver(n: int) -> LinearSolver:
     """LU of the full n x n matrix."""
-    return LinearSolver(factor=linear.dense_factor, solve=linear.dense_solve, work=lambda: linear.dense_work(n))
+    return LinearSolver(
+        factor=linear.dense_factor,
+        solve=linear.dense_solve,
+        work=lambda: linear.dense_work(n),
+        complex_pair=_complex_dense(n),
+    )
 
 
 def second_order_solver(n: int, position: Any, velocity: Any) -> LinearSolver:
@@ -122,6 +156,11 @@ def second_order_solver(n: int, position: Any, velocity: Any) -> LinearSolver:
         factor=linear.reduced_factor,
         solve=linear.reduced_solve,
         work=lambda: linear.reduced_work(n, position, velocity),
+        complex_pair=ComplexPair(
+            factor=linear_complex.complex_reduced_factor,
+            solve=linear_complex.complex_reduced_solve,
+            work=lambda: linear_complex.complex_reduced_work(n, position, velocity),
+        ),
     )
 
 
@@ -210,6 +249,7 @@ class _Plan:
     calls: npt.NDArray[np.int64]
     packer: call.Packer
     linear: LinearSolver
+    complex_pair: ComplexPair | None
     group: npt.NDArray[np.int64]
     pattern: npt.NDArray[np.uint8]
     stops: Array
@@ -350,6 +390,11 @@ def _plan(rhs: Any, t_span: Sequence[float], n: int, params_type: Any, options: 
         calls[call.JACOBIAN] = _entry(call.jacobian_entry, options.jacobian, "jacobian", params_type)
         calls[call.FACTOR] = _entry(call.factor_entry, algebra.factor, "linear.factor")
         calls[call.SOLVE] = _entry(call.solve_entry, algebra.solve, "linear.solve")
+    pair = None
+    if any(m.complex_pair for m in methods):
+        pair = _complex_dense(n) if algebra.complex_pair is None else algebra.complex_pair
+        calls[call.FACTOR_COMPLEX] = _entry(call.factor_complex_entry, pair.factor, "linear.complex_pair.factor")
+        calls[call.SOLVE_COMPLEX] = _entry(call.solve_entry, pair.solve, "linear.complex_pair.solve")
     calls[call.OBSERVER] = _entry(call.function_entry, options.observer, "observer", params_type)
 
     direction_array = np.zeros(0, dtype=np.int64)
@@ -383,6 +428,7 @@ def _plan(rhs: Any, t_span: Sequence[float], n: int, params_type: Any, options: 
         calls=calls,
         packer=_made(call.packer, rhs, params_type),
         linear=algebra,
+        complex_pair=pair,
         group=group,
         pattern=pattern,
         stops=breaks,
@@ -426,6 +472,9 @@ def _run(plan: _Plan, y0: Array, params: Any, progress: Callable[[float], object
     reals, wholes = (
         plan.linear.work() if any(m.implicit for m in plan.methods) else (np.zeros(0), np.zeros(0, np.int64))
     )
+    complex_reals, complex_wholes = (
+        (np.zeros(0), np.zeros(0, np.int64)) if plan.complex_pair is None else plan.complex_pair.work()
+    )
     block = plan.packer.pack(params)
     calls = plan.calls.copy()
     calls[call.PARAMS] = block.ctypes.data
@@ -458,6 +507,8 @@ def _run(plan: _Plan, y0: Array, params: Any, progress: Callable[[float], object
                 atol=plan.atol[chosen],
                 linear_reals=reals,
                 linear_wholes=wholes,
+                complex_reals=complex_reals,
+                complex_wholes=complex_wholes,
                 column_group=plan.group,
                 pattern=plan.pattern,
             )
@@ -525,6 +576,108 @@ def _run(plan: _Plan, y0: Array, params: Any, progress: Callable[[float], object
         event_index=np.concatenate([p[1] for p in event_pieces]),
         accumulator=accumulator,
     )
+
+
+def _fits_lanes(plan: _Plan) -> bool:
+    """Can `drive_lanes` do this: an explicit pair, samples or the end alone, nothing that interrupts a step?"""
+    method = plan.methods[0]
+    return (
+        len(plan.methods) == 1
+        and method.driver is drive_explicit
+        and plan.event_policy.size == 0
+        and plan.stops.size == 0
+        and plan.history is None
+        and (plan.t_eval is not None or not plan.store)
+        # stages of the dense output are the scalar driver's business
+        and (plan.t_eval is None or method.made(plan.n).extra_c.size == 0)
+    )
+
+
+def _run_lanes(plan: _Plan, lanes: Any, starts: Sequence[Array], params: Sequence[Any]) -> list[Solution]:
+    """Cases side by side, LANES at a time; each gets what `_run` would give it, to the last bit.
+
+    The time limit is that of a case: a group gets it once for every round of cases, and those that did not come to
+    their end within it are run alone.
+    """
+    count, n = len(starts), plan.n
+    wanted = np.zeros(0) if plan.t_eval is None else plan.t_eval
+    blocks = [plan.packer.pack(p) for p in params]
+    calls = np.tile(plan.calls, (count, 1))
+    calls[:, call.PARAMS] = [block.ctypes.data for block in blocks]
+    record, group = lane_group(params[0])
+    kind = numba.typeof(group)
+    packer = _made(call.packer, lanes, kind)
+    block = packer.pack(group)
+    lane_calls = np.zeros(call.CALLS_WIDTH, dtype=np.int64)
+    lane_calls[call.RHS] = _entry(call.function_entry, lanes, "rhs", kind)
+    lane_calls[call.PARAMS] = block.ctypes.data
+    cases = Cases(
+        calls=calls,
+        record=np.array([record_of(p) for p in params]),
+        start=np.array(starts),
+        wanted=wanted,
+        sample=np.zeros((count, wanted.size if plan.store else 0, n)),
+        accumulator=np.tile(plan.accumulator, (count, 1)),
+        counters=np.zeros((count, layout.COUNTERS_WIDTH), dtype=np.int64),
+        status=np.zeros(count, dtype=np.int64),
+        time=np.zeros(count),
+        state=np.zeros((count, n)),
+        samples=np.zeros(count, dtype=np.int64),
+    )
+    like = layout.Problem(
+        calls=plan.calls,
+        rtol=plan.rtol[0],
+        atol=plan.atol[0],
+        linear_reals=np.zeros(0),
+        linear_wholes=np.zeros(0, np.int64),
+        complex_reals=np.zeros(0),
+        complex_wholes=np.zeros(0, np.int64),
+        column_group=plan.group,
+        pattern=plan.pattern,
+    )
+    settings = layout.Settings(
+        reals=plan.reals[0],
+        wholes=plan.wholes[0],
+        stops=plan.stops,
+        event_direction=plan.event_direction,
+        event_policy=plan.event_policy,
+        control=np.zeros(2),
+    )
+    timer = None
+    if plan.time_limit is not None:
+        timer = threading.Timer(plan.time_limit * -(-count // LANES), settings.control.__setitem__, (0, 1.0))
+        timer.daemon = True
+        timer.start()
+    try:
+        drive_lanes(LaneGroup(lane_calls, record), cases, like, plan.methods[0].made(n), settings, plan.t0, plan.t1)
+    finally:
+        if timer is not None:
+            timer.cancel()
+        packer.release(group, block)
+        for p, own in zip(params, blocks, strict=True):
+            plan.packer.release(p, own)
+    solutions = []
+    for i in range(count):
+        status = Status(int(cases.status[i]))
+        if status == Status.TIME_LIMIT:
+            solutions.append(_run(plan, starts[i], params[i]))
+            continue
+        taken = int(cases.samples[i])
+        solutions.append(
+            Solution(
+                t=wanted[:taken].copy(),
+                y=cases.sample[i, :taken].T,
+                status=status,
+                message=_message(status, float(cases.time[i])),
+                counters={name: int(v) for name, v in zip(layout.COUNTER_NAMES, cases.counters[i], strict=True)},
+                t_end=float(cases.time[i]),
+                y_end=cases.state[i],
+                event_t=np.zeros(0),
+                event_index=np.zeros(0, dtype=np.int64),
+                accumulator=cases.accumulator[i],
+            )
+        )
+    return solutions
 
 
 def _state(name: str, y0: npt.ArrayLike) -> Array:
@@ -596,7 +749,7 @@ def solve(
     max_order : int
         Highest order of `bdf`, highest column of the extrapolation methods.
     norm : {"scaled", "maximum", "published"}
-    controller : {"elementary", "pi", "h211b", "published_elementary", "published_pi"}, optional
+    controller : {"elementary", "pi", "h211b", "predictive", "published_elementary", "published_pi"}, optional
         Of the Runge-Kutta methods; `bdf`, `bsimp` and `seulex` choose order and step together and refuse one.
     newton : {"modern", "published"}
         Rules of Newton's iteration in the ESDIRK methods; see spec 3.5 for the published ones.
@@ -658,6 +811,7 @@ def solve_ensemble(
     params: Sequence[Any] | npt.NDArray[Any] | None = None,
     *,
     threads: int = 1,
+    lanes: bool = True,
     **options: Any,
 ) -> list[Solution]:
     """Run many cases of one problem; the i-th solution belongs to the i-th case.
@@ -671,6 +825,9 @@ def solve_ensemble(
     threads : int
         Cases run side by side without the GIL. Each case has its own work arrays, so the results do not depend, to the
         last bit, on the number of threads or the order in which cases finish.
+    lanes : bool
+        Let cases of a vehicle run side by side in the lanes of vector registers where the method is explicit and
+        nothing (event, stop) interrupts a step. A case gets the same bits either way.
     **options
         As for `solve`.
     """
@@ -686,15 +843,29 @@ def solve_ensemble(
         states = np.broadcast_to(states, (cases, states.size))
     if states.shape[0] != cases:
         raise InputError("y0", f"has {states.shape[0]} states", f"{cases}, as many as params")
-    given = [None] * cases if params is None else list(params)
+    given: list[Any] = [None] * cases if params is None else list(params)
     if cases == 0:
         return []
     kind = numba.typeof(given[0])
     for index, one in enumerate(given):
         if numba.typeof(one) != kind:
             raise InputError(f"params[{index}]", f"is of type {numba.typeof(one)}", f"{kind}, as the first case")
-    starts = [_state(f"y0[{i}]", states[i]) for i in range(cases)]
+    starts: list[Array] = [_state(f"y0[{i}]", states[i]) for i in range(cases)]
     plan = _plan(rhs, t_span, states.shape[1], kind, _options(options))
+    form = lane_form(rhs) if lanes else None
+    if form is not None and cases > 1 and _fits_lanes(plan) and share_lanes(given):
+        size = min(LANES_CASES, -(-cases // threads))
+        parts = [slice(i, i + size) for i in range(0, cases, size)]
+
+        def carried(part: slice) -> list[Solution]:
+            return _run_lanes(plan, form, starts[part], given[part])
+
+        if threads == 1:
+            return [solution for part in parts for solution in carried(part)]
+        alone = 0 if drive_lanes.signatures else 1  # numba compiles under a lock
+        head = [solution for part in parts[:alone] for solution in carried(part)]
+        with ThreadPoolExecutor(max_workers=threads) as pool:
+            return [*head, *(solution for part in pool.map(carried, parts[alone:]) for solution in part)]
     if threads == 1:
         return [_run(plan, y, p) for y, p in zip(starts, given, strict=True)]
     # The first case alone: numba compiles under a lock, and a warm dispatcher is all the other threads should meet.

@@ -27,18 +27,12 @@ the wheel relative to the displaced rails in every direction.
 
 import math
 
-from railsweep.kernels.creep import LINEAR, POLACH, fastsim, polach, shen_hedrick_elkins
+from railsweep.kernels.creep import LINEAR, heavy_creep, shen_hedrick_elkins
 from railsweep.kernels.jit import inline_jit
+from railsweep.kernels.lane import any_of, at, choose, cosine, cubic_columns, leader, root, sine, size, table_column
 from railsweep.kernels.record import (
-    AXIS_A,
     AXIS_B,
-    COS_ANGLE,
-    CREEP_11,
-    CREEP_22,
-    CREEP_23,
     CREEP_LAW,
-    FASTSIM_CELLS,
-    FASTSIM_STRIPS,
     FRICTION,
     GEOMETRIC_LIFT,
     GRID_FIRST,
@@ -46,20 +40,14 @@ from railsweep.kernels.record import (
     GRID_INV_STEP,
     GRID_START,
     HALF_SPACING,
-    HERTZ,
     IRREGULARITY,
     LEFT_COUNT,
     LEFT_FIRST,
-    LEVER,
-    LIFT,
     LOCAL_FRAMES,
     NORMAL_DAMPING,
-    PATH_ROLL,
-    PENETRATION,
     PLACE_CANT,
     PLACE_CURVATURE,
     PLACE_CURVATURE_DOT,
-    RADIUS,
     RAIL_GAUGE,
     RAIL_GAUGE_DOT,
     RAIL_ROLL,
@@ -73,7 +61,6 @@ from railsweep.kernels.record import (
     ROLL_MOMENT,
     ROLLING_RADIUS,
     SHEAR_MODULUS,
-    SIN_ANGLE,
     SPEED,
     WHEELSET_BODY,
     Y_DOT,
@@ -114,12 +101,13 @@ SMALL_ANGLE = 0.3
 @inline_jit
 def sine_cosine(x):
     """sin x and cos x; below SMALL_ANGLE by their series, whose first missing term is under 1e-16."""
-    if abs(x) > SMALL_ANGLE:
-        return math.sin(x), math.cos(x)
     q = x * x
-    sine = x * (1.0 - q * (1 / 6 - q * (1 / 120 - q * (1 / 5040 - q * (1 / 362880 - q * (1 / 39916800))))))
-    cosine = 1.0 - q * (0.5 - q * (1 / 24 - q * (1 / 720 - q * (1 / 40320 - q * (1 / 3628800 - q * (1 / 479001600))))))
-    return sine, cosine
+    sin_x = x * (1.0 - q * (1 / 6 - q * (1 / 120 - q * (1 / 5040 - q * (1 / 362880 - q * (1 / 39916800))))))
+    cos_x = 1.0 - q * (0.5 - q * (1 / 24 - q * (1 / 720 - q * (1 / 40320 - q * (1 / 3628800 - q * (1 / 479001600))))))
+    large = size(x) > SMALL_ANGLE
+    if any_of(large):
+        sin_x, cos_x = choose(large, sine(x), sin_x), choose(large, cosine(x), cos_x)
+    return sin_x, cos_x
 
 
 @inline_jit
@@ -127,8 +115,8 @@ def contact_point(table, s, motion, run, m, report, row):
     """Force and moment of one contact point on its wheelset, and a status.
 
     `table` is the table number, `s` the side; `motion` and `run` are what `wheelset_contact` prepares. Returns (fx, fy,
-    fz, m_roll, m_pitch, m_yaw, status) about the wheelset centre. With row >= 0 the details are written to
-    `report[row]`.
+    fz, m_roll, m_pitch, m_yaw, status) about the wheelset centre. The details are written to `report[row]` unless
+    `report` is None. On plain numbers or lanes.
     """
     y, y_dot, z, z_dot, roll, roll_dot, yaw, yaw_dot, shift_dot, gauge, gauge_dot, rail_roll_dot, sin_roll, cos_roll = (
         motion
@@ -139,26 +127,16 @@ def contact_point(table, s, motion, run, m, report, row):
     u = s * y - 0.5 * gauge
     x = (u - m.table_grid[table, GRID_START]) * m.table_grid[table, GRID_INV_STEP]
     intervals = m.table_grid[table, GRID_INTERVALS]
-    if not (x >= 0.0 and x <= intervals):
-        return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, DERAILED
-    i = int(x)
-    if x >= intervals:
-        i -= 1
-    t = x - i
-    i += int(m.table_grid[table, GRID_FIRST])
-    c = m.table
-    sin_angle = c[i, 0, SIN_ANGLE] + t * (c[i, 1, SIN_ANGLE] + t * (c[i, 2, SIN_ANGLE] + t * c[i, 3, SIN_ANGLE]))
-    cos_angle = c[i, 0, COS_ANGLE] + t * (c[i, 1, COS_ANGLE] + t * (c[i, 2, COS_ANGLE] + t * c[i, 3, COS_ANGLE]))
-    hertz = c[i, 0, HERTZ] + t * (c[i, 1, HERTZ] + t * (c[i, 2, HERTZ] + t * c[i, 3, HERTZ]))
-    path = c[i, 0, PENETRATION] + t * (c[i, 1, PENETRATION] + t * (c[i, 2, PENETRATION] + t * c[i, 3, PENETRATION]))
-    lift = c[i, 0, LIFT] + t * (c[i, 1, LIFT] + t * (c[i, 2, LIFT] + t * c[i, 3, LIFT]))
-    path_roll = c[i, 0, PATH_ROLL] + t * (c[i, 1, PATH_ROLL] + t * (c[i, 2, PATH_ROLL] + t * c[i, 3, PATH_ROLL]))
-    lever = c[i, 0, LEVER] + t * (c[i, 1, LEVER] + t * (c[i, 2, LEVER] + t * c[i, 3, LEVER]))
-    radius = c[i, 0, RADIUS] + t * (c[i, 1, RADIUS] + t * (c[i, 2, RADIUS] + t * c[i, 3, RADIUS]))
-    k11 = c[i, 0, CREEP_11] + t * (c[i, 1, CREEP_11] + t * (c[i, 2, CREEP_11] + t * c[i, 3, CREEP_11]))
-    k22 = c[i, 0, CREEP_22] + t * (c[i, 1, CREEP_22] + t * (c[i, 2, CREEP_22] + t * c[i, 3, CREEP_22]))
-    k23 = c[i, 0, CREEP_23] + t * (c[i, 1, CREEP_23] + t * (c[i, 2, CREEP_23] + t * c[i, 3, CREEP_23]))
-
+    inside = (x >= 0.0) & (x <= intervals)
+    status = choose(inside, OK, DERAILED)
+    nothing = choose(inside, 0.0, 0.0)
+    x = choose(inside, x, 0.0)
+    first = int(m.table_grid[table, GRID_FIRST])
+    last = int(intervals) - 1
+    # the columns from SIN_ANGLE to AXIS_A, in the order of the record
+    sin_angle, cos_angle, hertz, path, lift, path_roll, lever, radius, k11, k22, k23, axis_a = cubic_columns(
+        m.table, first, last, x
+    )
     roll_s = s * roll
     sin_sum = sin_angle * cos_roll + cos_angle * s * sin_roll
     cos_sum = cos_angle * cos_roll - sin_angle * s * sin_roll
@@ -171,26 +149,29 @@ def contact_point(table, s, motion, run, m, report, row):
             - (z + roll_s * lever) * cos_sum
         )
     # between the last row of a point that fades out and the first where it is absent a spline may undershoot
-    if not (q > 0.0 and hertz > 0.0):
-        if row >= 0:
-            report[row, :] = 0.0
-            report[row, POINT_SHIFT] = u
-            report[row, POINT_ANGLE] = math.atan2(sin_angle, cos_angle)
-            report[row, POINT_PENETRATION] = q
-            report[row, POINT_LEVER] = lever
-            report[row, POINT_RADIUS] = radius
-        return 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, OK
-    root = math.sqrt(q)
-    normal = hertz * q * root
+    touching = (q > 0.0) & (hertz > 0.0) & inside
+    if report is not None and not any_of(touching):
+        report[row, :] = 0.0
+        report[row, POINT_SHIFT] = u
+        report[row, POINT_ANGLE] = math.atan2(sin_angle, cos_angle)
+        report[row, POINT_PENETRATION] = q
+        report[row, POINT_LEVER] = lever
+        report[row, POINT_RADIUS] = radius
+    if not any_of(touching):
+        return nothing, nothing, nothing, nothing, nothing, nothing, status
+    q = choose(touching, q, 0.0)
+    root_q = root(q)
+    normal = hertz * q * root_q
     pressed = normal
     damping = m.operation[NORMAL_DAMPING]
-    if damping != 0.0:
+    if any_of(damping != 0.0):
         turning = s * (roll_dot - rail_roll_dot)
         rate = -(z_dot + turning * lever) * cos_sum
         if m.header[GEOMETRIC_LIFT] == 1:
             shift_rate = s * shift_dot - 0.5 * gauge_dot
             rate = sin_angle * shift_rate - z_dot * cos_sum - turning * (lever * cos_angle - radius * sin_angle)
-        pressed = max(0.0, normal + damping * rate)
+        pressed = normal + damping * rate
+        pressed = choose((pressed > 0.0) & touching, pressed, 0.0)
 
     xi_x = (
         speed + attack * y_dot + radius * (attack * roll_dot - omega) - s * lever * yaw_dot + s * bend * speed
@@ -207,33 +188,27 @@ def contact_point(table, s, motion, run, m, report, row):
     if law <= 1:
         gq = modulus * q
         fx = -gq * k11 * xi_x
-        fy = -gq * (k22 * xi_y + root * k23 * xi_s)
+        fy = -gq * (k22 * xi_y + root_q * k23 * xi_s)
         if law != LINEAR:
             fx, fy = shen_hedrick_elkins(fx, fy, friction * normal)
     else:
-        a = root * (c[i, 0, AXIS_A] + t * (c[i, 1, AXIS_A] + t * (c[i, 2, AXIS_A] + t * c[i, 3, AXIS_A])))
-        b = root * (c[i, 0, AXIS_B] + t * (c[i, 1, AXIS_B] + t * (c[i, 2, AXIS_B] + t * c[i, 3, AXIS_B])))
-        c11 = k11 * q / (a * b)
-        c22 = k22 * q / (a * b)
-        c23 = k23 * q * root / math.pow(a * b, 1.5)
-        if law == POLACH:
-            fx, fy = polach(a, b, modulus, c11, c22, c23, friction, normal, xi_x, xi_y, xi_s)
-        else:
-            fx, fy, _ = fastsim(
-                a,
-                b,
-                modulus,
-                c11,
-                c22,
-                c23,
-                friction,
-                normal,
-                xi_x,
-                xi_y,
-                xi_s,
-                m.header[FASTSIM_STRIPS],
-                m.header[FASTSIM_CELLS],
-            )
+        axis_b = table_column(m.table, AXIS_B, first, last, x)
+        fx, fy = heavy_creep(
+            law,
+            root_q * axis_a,
+            root_q * axis_b,
+            q,
+            k11,
+            k22,
+            k23,
+            xi_x,
+            xi_y,
+            xi_s,
+            normal,
+            modulus,
+            friction,
+            m.header,
+        )
 
     force_x = fx - fy * yaw * cos_angle
     force_y = fx * yaw + fy * cos_sum - s * pressed * sin_sum
@@ -242,7 +217,7 @@ def contact_point(table, s, motion, run, m, report, row):
     m_roll = s * lever * (force_z - force_y * roll)
     if m.header[ROLL_MOMENT] == 1:
         m_roll += radius * (force_y + roll * force_z - yaw * force_x)
-    if row >= 0:
+    if report is not None:
         report[row, POINT_SHIFT] = u
         report[row, POINT_ANGLE] = math.atan2(sin_angle, cos_angle)
         report[row, POINT_PENETRATION] = q
@@ -257,37 +232,38 @@ def contact_point(table, s, motion, run, m, report, row):
         report[row, POINT_FZ] = force_z
         report[row, POINT_LEVER] = lever
         report[row, POINT_RADIUS] = radius
-        report[row, POINT_AXIS_A] = root * (
-            c[i, 0, AXIS_A] + t * (c[i, 1, AXIS_A] + t * (c[i, 2, AXIS_A] + t * c[i, 3, AXIS_A]))
-        )
-        report[row, POINT_AXIS_B] = root * (
-            c[i, 0, AXIS_B] + t * (c[i, 1, AXIS_B] + t * (c[i, 2, AXIS_B] + t * c[i, 3, AXIS_B]))
-        )
-    return force_x, force_y, force_z, m_roll, -radius * axle, -s * lever * axle, OK
+        report[row, POINT_AXIS_A] = root_q * axis_a
+        report[row, POINT_AXIS_B] = root_q * table_column(m.table, AXIS_B, first, last, x)
+    return force_x, force_y, force_z, m_roll, -radius * axle, -s * lever * axle, status
 
 
 @inline_jit
 def wheelset_contact(w, spin, m, report, row):
     """Sum of all contact forces and moments on wheelset `w`: (fx, fy, fz, m_roll, m_pitch, m_yaw, status).
 
-    With row >= 0 the contact points are reported to the rows of `report` from `row` on, left wheel first, with forces
-    along the axes of the rails; with row < 0 any float matrix will do for `report`, it is not touched.
+    With a tuple of LANES wheelsets on the same contact tables everything, `spin` too, is one lane per wheelset.
+
+    The contact points are reported to the rows of `report` from `row` on, left wheel first, with forces along the
+    axes of the rails, unless `report` is None.
     """
-    body = m.wheelset_index[w, WHEELSET_BODY]
-    y, z, roll = m.motion[body, Y], m.motion[body, Z], m.motion[body, ROLL]
-    y_dot, z_dot, yaw = m.motion[body, Y_DOT], m.motion[body, Z_DOT], m.motion[body, YAW]
+    body = at(m.wheelset_index, w, WHEELSET_BODY)
+    y, z, roll = at(m.motion, body, Y), at(m.motion, body, Z), at(m.motion, body, ROLL)
+    y_dot, z_dot, yaw = at(m.motion, body, Y_DOT), at(m.motion, body, Z_DOT), at(m.motion, body, YAW)
     shift_dot, gauge, gauge_dot, rail_roll_dot, sin_cross, cos_cross = y_dot, 0.0, 0.0, 0.0, 0.0, 1.0
     rough = m.header[IRREGULARITY] != 0
     if rough:
-        rail = m.rail[w]
-        sin_cross, cos_cross = sine_cosine(rail[RAIL_ROLL])
-        radius = m.wheelset[w, ROLLING_RADIUS]
-        y -= rail[RAIL_Y]
-        z -= rail[RAIL_Z]
+        sin_cross, cos_cross = sine_cosine(at(m.rail, w, RAIL_ROLL))
+        radius = at(m.wheelset, w, ROLLING_RADIUS)
+        y -= at(m.rail, w, RAIL_Y)
+        z -= at(m.rail, w, RAIL_Z)
         y, z = y * cos_cross + (radius + z) * sin_cross, z * cos_cross - y * sin_cross - radius * (1.0 - cos_cross)
-        roll -= rail[RAIL_ROLL]
-        gauge, gauge_dot, rail_roll_dot = rail[RAIL_GAUGE], rail[RAIL_GAUGE_DOT], rail[RAIL_ROLL_DOT]
-        across, up = y_dot - rail[RAIL_Y_DOT], z_dot - rail[RAIL_Z_DOT]
+        roll -= at(m.rail, w, RAIL_ROLL)
+        gauge, gauge_dot, rail_roll_dot = (
+            at(m.rail, w, RAIL_GAUGE),
+            at(m.rail, w, RAIL_GAUGE_DOT),
+            at(m.rail, w, RAIL_ROLL_DOT),
+        )
+        across, up = y_dot - at(m.rail, w, RAIL_Y_DOT), z_dot - at(m.rail, w, RAIL_Z_DOT)
         shift_dot = across * cos_cross + up * sin_cross + rail_roll_dot * (radius + z)
         y_dot = y_dot * cos_cross + z_dot * sin_cross  # of the wheel over rails at rest
         z_dot = up * cos_cross - across * sin_cross - rail_roll_dot * y
@@ -298,9 +274,9 @@ def wheelset_contact(w, spin, m, report, row):
         z,
         z_dot,
         roll,
-        m.motion[body, ROLL_DOT],
+        at(m.motion, body, ROLL_DOT),
         yaw,
-        m.motion[body, YAW_DOT],
+        at(m.motion, body, YAW_DOT),
         shift_dot,
         gauge,
         gauge_dot,
@@ -309,32 +285,31 @@ def wheelset_contact(w, spin, m, report, row):
         cos_roll,
     )
     speed = m.operation[SPEED]
-    curvature = m.place[body, PLACE_CURVATURE]
-    _, cos_cant = sine_cosine(m.place[body, PLACE_CANT])
+    curvature = at(m.place, body, PLACE_CURVATURE)
+    _, cos_cant = sine_cosine(at(m.place, body, PLACE_CANT))
     turn = curvature * cos_cant
-    lever = m.body[body, YAW_LEVER]
+    lever = at(m.body, body, YAW_LEVER)
     run = (
         speed,
         1.0 / speed,
-        speed / m.wheelset[w, ROLLING_RADIUS] + spin,
+        speed / at(m.wheelset, w, ROLLING_RADIUS) + spin,
         # angle of attack to the local tangent: the lever times the mean curvature over it
-        yaw + lever * (curvature - 0.5 * lever * m.place[body, PLACE_CURVATURE_DOT] / speed),
-        m.wheelset[w, HALF_SPACING] * turn,
+        yaw + lever * (curvature - 0.5 * lever * at(m.place, body, PLACE_CURVATURE_DOT) / speed),
+        at(m.wheelset, w, HALF_SPACING) * turn,
         # the frame itself turns with the curve; the published program leaves this out of the spin (spec 2.10)
         turn if m.header[LOCAL_FRAMES] == 1 else 0.0,
     )
     fx, fy, fz, mx, my, mz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    worst = OK
     for side in range(2):
         s = 1.0 - 2.0 * side
-        first = m.wheelset_index[w, LEFT_FIRST + 2 * side]
-        for table in range(first, first + m.wheelset_index[w, LEFT_COUNT + 2 * side]):
+        first = m.wheelset_index[leader(w), LEFT_FIRST + 2 * side]
+        for table in range(first, first + m.wheelset_index[leader(w), LEFT_COUNT + 2 * side]):
             ax, ay, az, bx, by, bz, status = contact_point(table, s, motion, run, m, report, row)
-            if status != OK:
-                return fx, fy, fz, mx, my, mz, status
+            worst = choose(status != OK, status, worst)
             fx, fy, fz, mx, my, mz = fx + ax, fy + ay, fz + az, mx + bx, my + by, mz + bz
-            if row >= 0:
-                row += 1
+            row += 1
     if rough:
         fy, fz = fy * cos_cross - fz * sin_cross, fy * sin_cross + fz * cos_cross
         my, mz = my * cos_cross - mz * sin_cross, my * sin_cross + mz * cos_cross
-    return fx, fy, fz, mx, my, mz, OK
+    return fx, fy, fz, mx, my, mz, worst

@@ -12,7 +12,9 @@ References: Kalker 1990 (linear theory, table E.3); Shen, Hedrick, Elkins 1983; 
 
 from math import atan, exp, pi, sqrt
 
-from railsweep.kernels.jit import inline_jit, jit
+from railsweep.kernels.jit import exact_jit, inline_jit
+from railsweep.kernels.lane import LANES, all_lanes, by_kind, choose, lane, lane_item, root, with_item
+from railsweep.kernels.record import FASTSIM_CELLS, FASTSIM_STRIPS
 
 LINEAR = 0
 SHEN_HEDRICK_ELKINS = 1
@@ -48,18 +50,14 @@ def shen_hedrick_elkins(fx, fy, bound):
     With u = |F| / bound, |F| becomes bound (u - u^2/3 + u^3/27) for u < 3 and bound beyond: first and second
     derivatives meet at u = 3, the factor at zero force is 1.
     """
-    if bound <= 0.0:
-        return 0.0, 0.0
-    force = sqrt(fx * fx + fy * fy)
-    if force < 3.0 * bound:
-        u = force / bound
-        factor = 1.0 + u * (u * (1.0 / 27.0) - 1.0 / 3.0)
-    else:
-        factor = bound / force
+    force = root(fx * fx + fy * fy)
+    u = force / bound
+    factor = choose(force < 3.0 * bound, 1.0 + u * (u * (1.0 / 27.0) - 1.0 / 3.0), bound / force)
+    factor = choose(bound > 0.0, factor, choose(bound <= 0.0, 0.0, bound))
     return factor * fx, factor * fy
 
 
-@jit
+@exact_jit
 def polach(
     a,
     b,
@@ -116,7 +114,7 @@ def polach(
     return -force * xi_x / creep_c, -(force * xi_y + spin_force) / creep_c
 
 
-@inline_jit
+@exact_jit
 def _strip(lateral, half_length, slip_x, slip_y, turn_x, turn_y, cells, elliptic):
     """March one strip from its leading edge; sums of tx, ty, x ty in the variables of `_fastsim`."""
     step = 2.0 * half_length / cells
@@ -156,7 +154,7 @@ def _strip(lateral, half_length, slip_x, slip_y, turn_x, turn_y, cells, elliptic
     return sum_x, sum_y, sum_xy
 
 
-@inline_jit
+@exact_jit
 def _fastsim(
     a,
     b,
@@ -231,7 +229,7 @@ def _fastsim(
     return unit * sum_x, unit * sum_y, unit * sum_m
 
 
-@jit
+@exact_jit
 def fastsim(a, b, shear_modulus, c11, c22, c23, friction, normal, xi_x, xi_y, xi_s, strips, cells):
     """Kalker's FASTSIM, parabolic traction bound mu 2N/(pi ab) (1 - (x/a)^2 - (y/b)^2): Fx, Fy [N], Mz [N m].
 
@@ -242,7 +240,7 @@ def fastsim(a, b, shear_modulus, c11, c22, c23, friction, normal, xi_x, xi_y, xi
     return _fastsim(a, b, shear_modulus, c11, c22, c23, friction, normal, xi_x, xi_y, xi_s, strips, cells, False)
 
 
-@jit
+@exact_jit
 def fastsim_elliptic(a, b, shear_modulus, c11, c22, c23, friction, normal, xi_x, xi_y, xi_s, strips, cells):
     """FASTSIM with the Hertz pressure as traction bound, mu 3N/(2 pi ab) sqrt(1 - (x/a)^2 - (y/b)^2).
 
@@ -250,3 +248,59 @@ def fastsim_elliptic(a, b, shear_modulus, c11, c22, c23, friction, normal, xi_x,
     adhesion that the half-space solution does not have (CONTACT, examples/fastsim).
     """
     return _fastsim(a, b, shear_modulus, c11, c22, c23, friction, normal, xi_x, xi_y, xi_s, strips, cells, True)
+
+
+def heavy_creep(law, a, b, q, k11, k22, k23, xi_x, xi_y, xi_s, normal, modulus, friction, header):
+    """Polach or FASTSIM from the columns of a contact table; lanes one after the other."""
+    raise NotImplementedError("for kernels only")
+
+
+@exact_jit
+def _heavy_plain(law, a, b, q, k11, k22, k23, xi_x, xi_y, xi_s, normal, modulus, friction, header):
+    if not q > 0.0:
+        return 0.0, 0.0
+    area = a * b
+    c11 = k11 * q / area
+    c22 = k22 * q / area
+    c23 = k23 * q * sqrt(q) / (area * sqrt(area))
+    if law == POLACH:
+        return polach(a, b, modulus, c11, c22, c23, friction, normal, xi_x, xi_y, xi_s)
+    strips, cells = header[FASTSIM_STRIPS], header[FASTSIM_CELLS]
+    fx, fy, _ = fastsim(a, b, modulus, c11, c22, c23, friction, normal, xi_x, xi_y, xi_s, strips, cells)
+    return fx, fy
+
+
+def _heavy_number(law, a, b, q, k11, k22, k23, xi_x, xi_y, xi_s, normal, modulus, friction, header):
+    return _heavy_plain(law, a, b, q, k11, k22, k23, xi_x, xi_y, xi_s, normal, modulus, friction, header)
+
+
+def _heavy_lanes(law, a, b, q, k11, k22, k23, xi_x, xi_y, xi_s, normal, modulus, friction, header):
+    fx, fy = all_lanes(0.0), all_lanes(0.0)
+    x, y = 0.0, 0.0
+    before = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    for i in range(LANES):
+        here = (
+            lane_item(a, i),
+            lane_item(b, i),
+            lane_item(q, i),
+            lane_item(k11, i),
+            lane_item(k22, i),
+            lane_item(k23, i),
+            lane_item(xi_x, i),
+            lane_item(xi_y, i),
+            lane_item(xi_s, i),
+            lane_item(normal, i),
+            lane_item(modulus, i),
+            lane_item(friction, i),
+        )
+        # an idle lane repeats its neighbour
+        if i == 0 or here != before:
+            x, y = _heavy_plain(law, *here, header)
+        before = here
+        fx, fy = with_item(fx, i, x), with_item(fy, i, y)
+    return fx, fy
+
+
+@by_kind(heavy_creep)
+def _heavy_creep(law, a, b, q, k11, k22, k23, xi_x, xi_y, xi_s, normal, modulus, friction, header):
+    return _heavy_lanes if q == lane else _heavy_number

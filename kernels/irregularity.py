@@ -12,7 +12,8 @@ speed: d/dt = v d/ds.
 
 import math
 
-from railsweep.kernels.jit import inline_jit
+from railsweep.kernels.jit import exact_jit
+from railsweep.kernels.lane import LANES, by_kind, lane, lane_item, lane_view
 from railsweep.kernels.record import (
     ARC,
     IRREGULARITY,
@@ -45,7 +46,7 @@ CHANNELS = 4
 POWERS = 6
 
 
-@inline_jit
+@exact_jit
 def fade_in(s, length):
     """Fade-in factor and its derivative [1/m] at place s [m]."""
     if s >= length:
@@ -59,30 +60,23 @@ def fade_in(s, length):
     return w, 630.0 * u4 * rest * rest / length
 
 
-@inline_jit
-def place_rails(t, m):
-    """Fill `m.rail`: where the rails are under every wheelset at time t, and the rates of that.
-
-    Without irregularities the rails stay where assembly put them: at zero.
-    """
-    if m.header[IRREGULARITY] == 0:
-        return
-    grid = m.irregularity_grid
-    c = m.irregularity
-    speed = m.operation[SPEED]
-    scale = m.operation[SCALE_ALL]
-    s_vertical = scale * m.operation[SCALE_VERTICAL]
-    s_lateral = scale * m.operation[SCALE_LATERAL]
-    s_cross = scale * m.operation[SCALE_CROSS_LEVEL]
-    s_gauge = scale * m.operation[SCALE_GAUGE]
+@exact_jit
+def fill_rails(t, grid, c, wheelset_index, operation, body, rails):
+    """Fill `rails`, the record of one case."""
+    speed = operation[SPEED]
+    scale = operation[SCALE_ALL]
+    s_vertical = scale * operation[SCALE_VERTICAL]
+    s_lateral = scale * operation[SCALE_LATERAL]
+    s_cross = scale * operation[SCALE_CROSS_LEVEL]
+    s_gauge = scale * operation[SCALE_GAUGE]
     intervals = grid[IRREGULARITY_INTERVALS]
-    origin = m.operation[START] + speed * t - grid[IRREGULARITY_ORIGIN]
-    for w in range(m.wheelset.shape[0]):
-        s = origin + m.body[m.wheelset_index[w, WHEELSET_BODY], ARC]
+    origin = operation[START] + speed * t - grid[IRREGULARITY_ORIGIN]
+    for w in range(rails.shape[0]):
+        s = origin + body[wheelset_index[w, WHEELSET_BODY], ARC]
         x = s * grid[IRREGULARITY_INV_STEP]
         if grid[IRREGULARITY_PERIODIC] == 1.0:
             x -= intervals * math.floor(x / intervals)
-        rail = m.rail[w]
+        rail = rails[w]
         if not (s > 0.0 and x < intervals):
             for k in range(RAIL_WIDTH):
                 rail[k] = 0.0
@@ -111,3 +105,35 @@ def place_rails(t, m):
         rail[RAIL_Z_DOT] = s_vertical * (fade * rate * dz + fade_rate * z)
         rail[RAIL_ROLL_DOT] = s_cross * (fade * rate * d_roll + fade_rate * roll)
         rail[RAIL_GAUGE_DOT] = s_gauge * (fade * rate * d_gauge + fade_rate * gauge)
+
+
+def place_rails(t, m):
+    """Fill `m.rail`: where the rails are under every wheelset at time t, and the rates of that.
+
+    Without irregularities the rails stay where assembly put them: at zero. Lanes share one track.
+    """
+    raise NotImplementedError("for kernels only")
+
+
+def _place_rails_of_number(t, m):
+    if m.header[IRREGULARITY] != 0:
+        fill_rails(t, m.irregularity_grid, m.irregularity, m.wheelset_index, m.operation, m.body, m.rail)
+
+
+def _place_rails_of_lanes(t, m):
+    if m.header[IRREGULARITY] != 0:
+        for i in range(LANES):
+            fill_rails(
+                lane_item(t, i),
+                m.irregularity_grid,
+                m.irregularity,
+                m.wheelset_index,
+                lane_view(m.operation, i),
+                lane_view(m.body, i),
+                lane_view(m.rail, i),
+            )
+
+
+@by_kind(place_rails)
+def _place_rails(t, m):
+    return _place_rails_of_lanes if t == lane else _place_rails_of_number

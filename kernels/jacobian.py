@@ -222,7 +222,7 @@ def wheelset_jacobian(w, y, m, central, matrix):
     b = m.wheelset_index[w, WHEELSET_BODY]
     spin_state = m.wheelset_index[w, WHEELSET_SPIN]
     spin = y[spin_state] if spin_state >= 0 else 0.0
-    base = wheelset_contact(w, spin, m, m.force, -1)
+    base = wheelset_contact(w, spin, m, None, 0)
     for c in range(MOTION_WIDTH):
         column = m.body_index[b, c]
         if column < 0:
@@ -230,10 +230,10 @@ def wheelset_jacobian(w, y, m, central, matrix):
         value = m.motion[b, c]
         h = step_for(c, value)
         m.motion[b, c] = value + h
-        up = wheelset_contact(w, spin, m, m.force, -1)
+        up = wheelset_contact(w, spin, m, None, 0)
         if central:
             m.motion[b, c] = value - h
-            down = wheelset_contact(w, spin, m, m.force, -1)
+            down = wheelset_contact(w, spin, m, None, 0)
             scale = 0.5 / h
         else:
             down = base
@@ -242,9 +242,9 @@ def wheelset_jacobian(w, y, m, central, matrix):
         add_contact_column(w, column, scale, up, down, m, matrix)
     if spin_state >= 0:
         h = max(RATE_STEP, RELATIVE_STEP * abs(spin))
-        up = wheelset_contact(w, spin + h, m, m.force, -1)
+        up = wheelset_contact(w, spin + h, m, None, 0)
         if central:
-            down = wheelset_contact(w, spin - h, m, m.force, -1)
+            down = wheelset_contact(w, spin - h, m, None, 0)
             scale = 0.5 / h
         else:
             down = base

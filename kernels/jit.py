@@ -23,6 +23,13 @@ import numba
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 
+INLINE_OPTIONS: dict[str, Any] = {
+    **{name: value for name, value in OPTIONS.items() if name != "cache"},
+    "_nrt": False,
+    "forceinline": True,
+}
+
+
 def _source_stamp() -> str:
     """Digest of name, size and time of change of every kernel source."""
     digest = hashlib.sha256()

@@ -6,7 +6,8 @@ monotone cubic interpolation are all per-segment cubics), the gap law of a bump 
 
 import math
 
-from railsweep.kernels.jit import plain_jit
+from railsweep.kernels.jit import exact_jit
+from railsweep.kernels.lane import LANES, all_lanes, by_kind, lane, lane_item, lane_view, with_item
 from railsweep.kernels.record import (
     COULOMB_LAW,
     GAP_LAW,
@@ -29,7 +30,7 @@ from railsweep.kernels.record import (
 from railsweep.kernels.status import LAW_OUT_OF_RANGE, OK
 
 
-@plain_jit
+@exact_jit
 def law_force(number, x, law_index, law, segment):
     """Force of law `number` at `x`, and a status.
 
@@ -78,3 +79,25 @@ def law_force(number, x, law_index, law, segment):
         slope = c1 + width * (2.0 * c2 + 3.0 * width * c3)
         return scale * (end + slope * (d - width)), status
     return scale * (segment[low, SEGMENT_C0] + d * (c1 + d * (c2 + d * c3))), status
+
+
+def force_of_law(number, x, law_index, law, segment):
+    """`law_force`, for a number or for lanes."""
+    raise NotImplementedError("for kernels only")
+
+
+def _force_on_number(number, x, law_index, law, segment):
+    return law_force(number, x, law_index, law, segment)
+
+
+def _force_on_lanes(number, x, law_index, law, segment):
+    force, status = all_lanes(0.0), all_lanes(0.0)
+    for i in range(LANES):
+        f, worst = law_force(number, lane_item(x, i), law_index, lane_view(law, i), segment)
+        force, status = with_item(force, i, f), with_item(status, i, float(worst))
+    return force, status
+
+
+@by_kind(force_of_law)
+def _force_of_law(number, x, law_index, law, segment):
+    return _force_on_lanes if x == lane else _force_on_number

@@ -16,10 +16,23 @@ Two mechanics:
 * published (`dytsi`): axes fixed to the track frame, moment p x (T^T F), no couple (spec 2.13.6).
 """
 
-import math
-
 from railsweep.kernels.jit import inline_jit, plain_jit
-from railsweep.kernels.law import law_force
+from railsweep.kernels.lane import (
+    LANES,
+    all_lanes,
+    any_of,
+    at,
+    by_kind,
+    choose,
+    is_rows,
+    lane_item,
+    leader,
+    power,
+    root,
+    size,
+    with_item,
+)
+from railsweep.kernels.law import force_of_law, law_force
 from railsweep.kernels.record import (
     AIR_MASS,
     ARC,
@@ -110,41 +123,80 @@ def internal_force(k, extension, rate, y, out, m):
         return f
     w_dot = y[first + 1]
     f = m.link[k, SERIES_STIFFNESS] * (extension - y[first])
-    drag = m.link[k, SERIES_DAMPING] * math.pow(abs(w_dot), m.link[k, DAMPING_EXPONENT])
-    if w_dot < 0.0:
-        drag = -drag
+    drag = m.link[k, SERIES_DAMPING] * power(size(w_dot), m.link[k, DAMPING_EXPONENT])
+    drag = choose(w_dot < 0.0, -drag, drag)
     out[first] = w_dot
     out[first + 1] = (f - drag) / m.link[k, AIR_MASS]
     limit = m.link[k, FRICTION_FORCE]
     friction = y[first + 2]
-    if limit > 0.0:
-        ratio = friction / limit if rate >= 0.0 else -friction / limit
-        out[first + 2] = rate * limit / m.link[k, FRICTION_LENGTH] * (1.0 - ratio) * (1.0 - ratio)
-        f += friction
-    else:
-        out[first + 2] = 0.0
-    return f
+    ratio = choose(rate >= 0.0, friction / limit, -friction / limit)
+    rubbing = rate * limit / m.link[k, FRICTION_LENGTH] * (1.0 - ratio) * (1.0 - ratio)
+    out[first + 2] = choose(limit > 0.0, rubbing, 0.0)
+    return f + choose(limit > 0.0, friction, 0.0)
+
+
+def force_with_memory(k, extension, rate, y, out, m):
+    """`internal_force`; links side by side are served one after the other."""
+    raise NotImplementedError("for kernels only")
+
+
+def _memory_of_link(k, extension, rate, y, out, m):
+    return internal_force(k, extension, rate, y, out, m)
+
+
+def _memory_of_links(k, extension, rate, y, out, m):
+    force = all_lanes(0.0)
+    for i in range(LANES):
+        f = internal_force(k[i], lane_item(extension, i), lane_item(rate, i), y, out, m)
+        force = with_item(force, i, f)
+    return force
+
+
+@by_kind(force_with_memory)
+def _force_with_memory(k, extension, rate, y, out, m):
+    return _memory_of_links if is_rows(k) else _memory_of_link
+
+
+def curved_force(k, law, x, m):
+    """Force at `x` by the law in column `law` of `link_index`, and a status; links side by side one after the other."""
+    raise NotImplementedError("for kernels only")
+
+
+def _curve_of_link(k, law, x, m):
+    return force_of_law(m.link_index[k, law], x, m.law_index, m.law, m.segment)
+
+
+def _curves_of_links(k, law, x, m):
+    force, status = all_lanes(0.0), all_lanes(0.0)
+    for i in range(LANES):
+        f, worst = law_force(m.link_index[k[i], law], lane_item(x, i), m.law_index, m.law, m.segment)
+        force, status = with_item(force, i, f), with_item(status, i, float(worst))
+    return force, status
+
+
+@by_kind(curved_force)
+def _curved_force(k, law, x, m):
+    return _curves_of_links if is_rows(k) else _curve_of_link
 
 
 @inline_jit
 def scalar_force(k, extension, rate, y, out, m):
     """Force of link `k` [N, or N m for a torsion link] at an extension [m, rad] and rate, and a status."""
-    spring = m.link_index[k, SPRING_LAW]
-    damper = m.link_index[k, DAMPER_LAW]
+    spring = m.link_index[leader(k), SPRING_LAW]
+    damper = m.link_index[leader(k), DAMPER_LAW]
     status = OK
     if spring == LINEAR_LAW:
-        f = m.link[k, PRELOAD] + m.link[k, STIFFNESS] * extension
+        f = at(m.link, k, PRELOAD) + at(m.link, k, STIFFNESS) * extension
     else:
-        f, status = law_force(spring, extension + m.link[k, OFFSET], m.law_index, m.law, m.segment)
+        f, status = curved_force(k, SPRING_LAW, extension + at(m.link, k, OFFSET), m)
     if damper == LINEAR_LAW:
-        f += m.link[k, DAMPING] * rate
+        f += at(m.link, k, DAMPING) * rate
     else:
-        d, damper_status = law_force(damper, rate, m.law_index, m.law, m.segment)
+        d, damper_status = curved_force(k, DAMPER_LAW, rate, m)
         f += d
-        if damper_status != OK:
-            status = damper_status
-    if m.link_index[k, INTERNAL_KIND] != INTERNAL_NONE:
-        f += internal_force(k, extension, rate, y, out, m)
+        status = choose(damper_status != OK, damper_status, status)
+    if m.link_index[leader(k), INTERNAL_KIND] != INTERNAL_NONE:
+        f += force_with_memory(k, extension, rate, y, out, m)
     return f, status
 
 
@@ -165,37 +217,49 @@ def pair_motion(body1, body2, framed, m):
     `m.place` must be filled.
     """
     q = m.motion
-    y1, z1, roll1, pitch1, yaw1 = q[body1, Y], q[body1, Z], q[body1, ROLL], q[body1, PITCH], q[body1, YAW]
-    y2, z2, roll2, pitch2, yaw2 = q[body2, Y], q[body2, Z], q[body2, ROLL], q[body2, PITCH], q[body2, YAW]
+    y1, z1, roll1, pitch1, yaw1 = (
+        at(q, body1, Y),
+        at(q, body1, Z),
+        at(q, body1, ROLL),
+        at(q, body1, PITCH),
+        at(q, body1, YAW),
+    )
+    y2, z2, roll2, pitch2, yaw2 = (
+        at(q, body2, Y),
+        at(q, body2, Z),
+        at(q, body2, ROLL),
+        at(q, body2, PITCH),
+        at(q, body2, YAW),
+    )
     vy1, vz1, wx1, wy1, wz1 = (
-        q[body1, Y_DOT],
-        q[body1, Z_DOT],
-        q[body1, ROLL_DOT],
-        q[body1, PITCH_DOT],
-        q[body1, YAW_DOT],
+        at(q, body1, Y_DOT),
+        at(q, body1, Z_DOT),
+        at(q, body1, ROLL_DOT),
+        at(q, body1, PITCH_DOT),
+        at(q, body1, YAW_DOT),
     )
     vy2, vz2, wx2, wy2, wz2 = (
-        q[body2, Y_DOT],
-        q[body2, Z_DOT],
-        q[body2, ROLL_DOT],
-        q[body2, PITCH_DOT],
-        q[body2, YAW_DOT],
+        at(q, body2, Y_DOT),
+        at(q, body2, Z_DOT),
+        at(q, body2, ROLL_DOT),
+        at(q, body2, PITCH_DOT),
+        at(q, body2, YAW_DOT),
     )
 
     # The frame of body 1 seen from that of body 2 (spec 2.18.1, exact for curvature linear in arc length), and yaw
     # angles that are measured against another place's tangent brought back to the body's own place.
     turn, twist = 0.0, 0.0
     if framed:
-        c1, c2 = m.place[body1, PLACE_CURVATURE], m.place[body2, PLACE_CURVATURE]
-        d1, d2 = m.place[body1, PLACE_CURVATURE_DOT], m.place[body2, PLACE_CURVATURE_DOT]
-        arc = m.body[body1, ARC] - m.body[body2, ARC]
-        lever1, lever2 = m.body[body1, YAW_LEVER], m.body[body2, YAW_LEVER]
-        height = m.body[body1, HEIGHT] + z1
+        c1, c2 = at(m.place, body1, PLACE_CURVATURE), at(m.place, body2, PLACE_CURVATURE)
+        d1, d2 = at(m.place, body1, PLACE_CURVATURE_DOT), at(m.place, body2, PLACE_CURVATURE_DOT)
+        arc = at(m.body, body1, ARC) - at(m.body, body2, ARC)
+        lever1, lever2 = at(m.body, body1, YAW_LEVER), at(m.body, body2, YAW_LEVER)
+        height = at(m.body, body1, HEIGHT) + z1
         turn = -0.5 * arc * (c1 + c2)
-        twist = m.place[body1, PLACE_CANT] - m.place[body2, PLACE_CANT]
-        twist_dot = m.place[body1, PLACE_CANT_DOT] - m.place[body2, PLACE_CANT_DOT]
+        twist = at(m.place, body1, PLACE_CANT) - at(m.place, body2, PLACE_CANT)
+        twist_dot = at(m.place, body1, PLACE_CANT_DOT) - at(m.place, body2, PLACE_CANT_DOT)
         vz1 += twist * vy1 + twist_dot * y1
-        vy1 -= arc * arc * (d2 / 3.0 + d1 / 6.0) + twist_dot * height + twist * q[body1, Z_DOT]
+        vy1 -= arc * arc * (d2 / 3.0 + d1 / 6.0) + twist_dot * height + twist * at(q, body1, Z_DOT)
         z1 += twist * y1
         y1 -= arc * arc * (c2 / 3.0 + c1 / 6.0) + twist * height
         # mean curvature over the lever: the curvature half a lever back
@@ -232,11 +296,10 @@ def published_axial(k, watched, motion1, motion2, y, out, m):
     """
     y1, z1, roll1, pitch1, yaw1, vy1, vz1, wx1, wy1, wz1 = motion1
     y2, z2, roll2, pitch2, yaw2, vy2, vz2, wx2, wy2, wz2 = motion2
-    link = m.link
-    axis = m.link_index[k, LINK_AXIS]
-    sign = link[k, SIGN]
-    p1x, p1y, p1z = link[k, LOWER_X], link[k, LOWER_Y], link[k, LOWER_Z]
-    p2x, p2y, p2z = link[k, UPPER_X], link[k, UPPER_Y], link[k, UPPER_Z]
+    axis = m.link_index[leader(k), LINK_AXIS]
+    sign = at(m.link, k, SIGN)
+    p1x, p1y, p1z = at(m.link, k, LOWER_X), at(m.link, k, LOWER_Y), at(m.link, k, LOWER_Z)
+    p2x, p2y, p2z = at(m.link, k, UPPER_X), at(m.link, k, UPPER_Y), at(m.link, k, UPPER_Z)
     moving = is_moving(k, watched, m)
     rate = 0.0
     if axis == 0:
@@ -272,9 +335,9 @@ def is_moving(k, watched, m):
     """Does the force of link `k` depend on its rate, or is the rate wanted anyway?"""
     return (
         watched
-        or m.link[k, DAMPING] != 0.0
-        or m.link_index[k, DAMPER_LAW] != LINEAR_LAW
-        or m.link_index[k, INTERNAL_KIND] != INTERNAL_NONE
+        or any_of(at(m.link, k, DAMPING) != 0.0)
+        or m.link_index[leader(k), DAMPER_LAW] != LINEAR_LAW
+        or m.link_index[leader(k), INTERNAL_KIND] != INTERNAL_NONE
     )
 
 
@@ -285,22 +348,21 @@ def link_action(k, turning, watched, motion1, motion2, y, out, m):
     Returns (fx, fy, fz, mx1, my1, mz1, mx2, my2, mz2, extension, rate, force, status); the upper body takes -F.
     `motion1` and `motion2` are those of `pair_motion`.
     """
-    kind = m.link_index[k, LINK_KIND]
-    axis = m.link_index[k, LINK_AXIS]
-    link = m.link
+    kind = m.link_index[leader(k), LINK_KIND]
+    axis = m.link_index[leader(k), LINK_AXIS]
     if kind == AXIAL and not turning:
         return published_axial(k, watched, motion1, motion2, y, out, m)
 
     y1, z1, roll1, pitch1, yaw1, vy1, vz1, wx1, wy1, wz1 = motion1
     y2, z2, roll2, pitch2, yaw2, vy2, vz2, wx2, wy2, wz2 = motion2
-    p1x, p1y, p1z = link[k, LOWER_X], link[k, LOWER_Y], link[k, LOWER_Z]
-    p2x, p2y, p2z = link[k, UPPER_X], link[k, UPPER_Y], link[k, UPPER_Z]
+    p1x, p1y, p1z = at(m.link, k, LOWER_X), at(m.link, k, LOWER_Y), at(m.link, k, LOWER_Z)
+    p2x, p2y, p2z = at(m.link, k, UPPER_X), at(m.link, k, UPPER_Y), at(m.link, k, UPPER_Z)
     # theta x p at both ends, then the vector between the ends and its rate
     t1x, t1y, t1z = pitch1 * p1z - yaw1 * p1y, yaw1 * p1x - roll1 * p1z, roll1 * p1y - pitch1 * p1x
     t2x, t2y, t2z = pitch2 * p2z - yaw2 * p2y, yaw2 * p2x - roll2 * p2z, roll2 * p2y - pitch2 * p2x
-    bx = link[k, REST_X] + t2x - t1x
-    by = link[k, REST_Y] + (y2 + t2y) - (y1 + t1y)
-    bz = link[k, REST_Z] + (z2 + t2z) - (z1 + t1z)
+    bx = at(m.link, k, REST_X) + t2x - t1x
+    by = at(m.link, k, REST_Y) + (y2 + t2y) - (y1 + t1y)
+    bz = at(m.link, k, REST_Z) + (z2 + t2z) - (z1 + t1z)
     vx, vy, vz = 0.0, 0.0, 0.0
     moving = is_moving(k, watched, m)
     if moving:
@@ -319,38 +381,39 @@ def link_action(k, turning, watched, motion1, motion2, y, out, m):
     ux, uy, uz = 0.0, 0.0, 0.0
     rate = 0.0
     if kind == AXIAL:
-        sign = link[k, SIGN]
+        sign = at(m.link, k, SIGN)
         if axis == 0:
-            extension = sign * (bx - (ay * bz - az * by) - link[k, REST_X])
+            extension = sign * (bx - (ay * bz - az * by) - at(m.link, k, REST_X))
             if moving:
                 rate = sign * (vx - (ay * vz - az * vy) - (ry * bz - rz * by))
             ux, uy, uz = sign, sign * az, -sign * ay
         elif axis == 1:
-            extension = sign * (by - (az * bx - ax * bz) - link[k, REST_Y])
+            extension = sign * (by - (az * bx - ax * bz) - at(m.link, k, REST_Y))
             if moving:
                 rate = sign * (vy - (az * vx - ax * vz) - (rz * bx - rx * bz))
             ux, uy, uz = -sign * az, sign, sign * ax
         else:
-            extension = sign * (bz - (ax * by - ay * bx) - link[k, REST_Z])
+            extension = sign * (bz - (ax * by - ay * bx) - at(m.link, k, REST_Z))
             if moving:
                 rate = sign * (vz - (ax * vy - ay * vx) - (rx * by - ry * bx))
             ux, uy, uz = sign * ay, -sign * ax, sign
     elif kind == VECTOR:
-        length = math.sqrt(bx * bx + by * by + bz * bz)
-        extension = length - link[k, REST_LENGTH]
-        if length > 0.0:
-            ux, uy, uz = bx / length, by / length, bz / length
+        length = root(bx * bx + by * by + bz * bz)
+        extension = length - at(m.link, k, REST_LENGTH)
+        inverse = 1.0 / choose(length > 0.0, length, 1.0)
+        ux, uy, uz = bx * inverse, by * inverse, bz * inverse
         rate = vx * ux + vy * uy + vz * uz
     elif kind == RADIAL:
         hx = bx - (ay * bz - az * by)
         hy = by - (az * bx - ax * bz)
-        extension = math.sqrt(hx * hx + hy * hy)
-        if extension > RADIAL_GUARD:
-            hx, hy = hx / extension, hy / extension
-            rate = hx * (vx - (ay * vz - az * vy) - (ry * bz - rz * by)) + hy * (
-                vy - (az * vx - ax * vz) - (rz * bx - rx * bz)
-            )
-            ux, uy, uz = hx - az * hy, hy + az * hx, ax * hy - ay * hx
+        extension = root(hx * hx + hy * hy)
+        away = extension > RADIAL_GUARD
+        inverse = choose(away, 1.0, 0.0) / choose(away, extension, 1.0)
+        hx, hy = hx * inverse, hy * inverse
+        rate = hx * (vx - (ay * vz - az * vy) - (ry * bz - rz * by)) + hy * (
+            vy - (az * vx - ax * vz) - (rz * bx - rx * bz)
+        )
+        ux, uy, uz = hx - az * hy, hy + az * hx, ax * hy - ay * hx
     else:
         # torsion: the relative angle about one axis
         extension = roll2 - roll1 if axis == 0 else (pitch2 - pitch1 if axis == 1 else yaw2 - yaw1)

@@ -115,6 +115,11 @@ INTERNAL_NONE, MAXWELL, NISHIMURA, BERG = range(4)
 ) = range(22)
 LINK_WIDTH = 22
 
+# bundle: links that run side by side in lanes. The links in row first + j of `bundle_link`, j < links, are of one kind,
+# and all links of a lane join the same two bodies. Idle lanes repeat the last one in use.
+BUNDLE_LANES, BUNDLE_FIRST, BUNDLE_LINKS = range(3)
+BUNDLE_WIDTH = 3
+
 # --- law --------------------------------------------------------------------------------------------------------
 # law_index: kind, first segment, number of segments, what happens outside the table
 LAW_KIND, LAW_FIRST, LAW_SEGMENTS, LAW_OUTSIDE = range(4)
@@ -175,6 +180,9 @@ class VehicleArrays(NamedTuple):
     body_index: Any
     wheelset_index: Any
     link_index: Any
+    bundle: Any
+    bundle_link: Any  # (row, lane)
+    team: Any  # wheelsets on the same contact tables side by side (team, lane), then the number of lanes in use
     law_index: Any
     table_grid: Any  # shared: not part of the buffer
     table: Any  # shared: (interval, power, column)

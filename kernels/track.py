@@ -7,7 +7,8 @@ clothoid u, Bloss 3u^2 - 2u^3, cosine (1 - cos(pi u)) / 2, the same for curvatur
 
 import math
 
-from railsweep.kernels.jit import plain_jit
+from railsweep.kernels.jit import exact_jit
+from railsweep.kernels.lane import LANES, all_lanes, by_kind, lane, lane_item, lane_view, with_item
 from railsweep.kernels.record import (
     CANT_0,
     CANT_1,
@@ -22,7 +23,7 @@ from railsweep.kernels.record import (
 )
 
 
-@plain_jit
+@exact_jit
 def track_at(s, speed, track):
     """Curvature [1/m], its rate [1/(m s)], cant [rad], its rate [rad/s] second rate [rad/s^2] at arc length s [m]."""
     k = 0
@@ -56,3 +57,26 @@ def track_at(s, speed, track):
         w1 * rate * d_cant,
         w2 * rate * rate * d_cant,
     )
+
+
+def place_on_track(s, speed, track):
+    """`track_at`, for a number or for lanes."""
+    raise NotImplementedError("for kernels only")
+
+
+def _place_of_number(s, speed, track):
+    return track_at(s, speed, track)
+
+
+def _place_of_lanes(s, speed, track):
+    a = b = c = d = e = all_lanes(0.0)
+    for i in range(LANES):
+        place = track_at(lane_item(s, i), lane_item(speed, i), lane_view(track, i))
+        a, b, c = with_item(a, i, place[0]), with_item(b, i, place[1]), with_item(c, i, place[2])
+        d, e = with_item(d, i, place[3]), with_item(e, i, place[4])
+    return a, b, c, d, e
+
+
+@by_kind(place_on_track)
+def _place_on_track(s, speed, track):
+    return _place_of_lanes if s == lane else _place_of_number

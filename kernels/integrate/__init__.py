@@ -2,8 +2,9 @@
 
 call            how a compiled driver reaches a problem (and how both are cached)
 layout          slots of settings and counters, records
-norm, controller, newton, linear, evaluate, output, vector    shared parts
-explicit, esdirk, bdf, extrapolation    drivers; explicit_pair, dop853, esdirk_tableau their coefficients
+norm, controller, newton, linear, linear_complex, evaluate, output, vector    shared parts
+explicit, esdirk, radau, bdf, extrapolation    drivers
+explicit_pair, dop853, esdirk_tableau, radau_tableau    their coefficients
 registry        every method by name
 """
 

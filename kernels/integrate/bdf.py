@@ -44,8 +44,10 @@ from railsweep.kernels.integrate.output import (
     next_target,
     settle,
     smallest_step,
+    uneventful,
     wants_dense,
 )
+from railsweep.kernels.integrate.vector import copy
 from railsweep.kernels.jit import jit, plain_jit
 from railsweep.kernels.status import EVENT, NEWTON_FAILED, NOT_FINITE, OK, STEP_UNDERFLOW
 
@@ -117,18 +119,34 @@ def bdf_coefficients(q: int, h: float, tau: Any, l: Any, tq: Any) -> None:
 
 
 @plain_jit
-def taylor_shift(z: Any, q: int, out: Any) -> None:
-    """out <- the history advanced by one step: multiplication by the Pascal triangle."""
-    n = z.shape[1]
-    for j in range(q + 1):
-        for i in range(n):
-            out[j, i] = z[j, i]
-    for k in range(1, q + 1):
-        for j in range(q, k - 1, -1):
-            low = out[j - 1]
-            high = out[j]
-            for i in range(n):
-                low[i] += high[i]
+def taylor_shift(z: Any, q: int, zero: Any, out: Any) -> None:
+    """out <- the history advanced by one step: multiplication by the Pascal triangle, by additions alone.
+
+    In one pass, with zeros for the rows above q: weights instead of additions are no slower, but round differently,
+    and linear invariants (E5) drift.
+    """
+    row2 = z[2] if q > 1 else zero
+    row3 = z[3] if q > 2 else zero
+    row4 = z[4] if q > 3 else zero
+    row5 = z[5] if q > 4 else zero
+    for i in range(zero.size):
+        a, b, c, d, e, f = z[0, i], z[1, i], row2[i], row3[i], row4[i], row5[i]
+        e += f
+        d += e
+        c += d
+        b += c
+        a += b
+        e += f
+        d += e
+        c += d
+        b += c
+        e += f
+        d += e
+        c += d
+        e += f
+        d += e
+        e += f
+        out[0, i], out[1, i], out[2, i], out[3, i], out[4, i], out[5, i] = a, b, c, d, e, f
 
 
 @plain_jit
@@ -204,7 +222,8 @@ def drive_bdf(problem: Any, history: Any, settings: Any, output: Any, t: float, 
     fixed = reals[FIXED_STEP]
 
     z = np.zeros((HIGHEST_ORDER + 2, n))
-    predicted = np.zeros((HIGHEST_ORDER + 2, n))
+    predicted = np.zeros((HIGHEST_ORDER + 1, n))
+    zero = np.zeros(n)
     y = y_start.copy()
     y_new = np.empty(n)
     f = np.empty(n)
@@ -298,14 +317,14 @@ def drive_bdf(problem: Any, history: Any, settings: Any, output: Any, t: float, 
                 status = NEWTON_FAILED if newton_failures > 0 else STEP_UNDERFLOW
                 break
             t_new = target if lands and not at_stop else t + h
-            taylor_shift(z, q, predicted)
             bdf_coefficients(q, h, tau, l, tq)
+            taylor_shift(z, q, zero, predicted)
+            copy(predicted[0], y_new)
             gamma = h / l[1]
             drift = abs(gamma / gamma_factored - 1.0) if gamma_factored != 0.0 else 1.0
             current = False
             refused = OK
             f_known = False
-            y_new[:] = predicted[0]
             if failure != NO_FAILURE or drift > GAMMA_DRIFT or steps >= lu_step + LU_AGE or gamma_factored == 0.0:
                 renew = (
                     gamma_factored == 0.0
@@ -427,13 +446,15 @@ def drive_bdf(problem: Any, history: Any, settings: Any, output: Any, t: float, 
             for i in range(n):
                 z[j, i] = predicted[j, i] + lj * correction[i]
         t_new = target if lands else t + h
-        y_new[:] = z[0]
-        wants_dense(problem, settings, kept[0], kept[2], t_new, y_new, g[0], g[1], direction)
-        verdict, t_new, kept = settle(
-            problem, settings, output, kept, z, q, t_new, h, t, t_new, y_new, g, row, direction, False
-        )
+        copy(z[0], y_new)
+        verdict = PASS
+        if not uneventful(settings, output, kept[2], t_new, direction):
+            wants_dense(problem, settings, kept[0], kept[2], t_new, y_new, g[0], g[1], direction)
+            verdict, t_new, kept = settle(
+                problem, settings, output, kept, z, q, t_new, h, t, t_new, y_new, g, row, direction, False
+            )
         t = t_new
-        y[:] = y_new
+        copy(y_new, y)
         if verdict == HALT:
             status = EVENT
             break
@@ -479,7 +500,7 @@ def drive_bdf(problem: Any, history: Any, settings: Any, output: Any, t: float, 
                 eta = min(best, largest)
                 eta /= max(1.0, abs(h) * eta / reals[MAX_STEP])
         if (wait == 1 and q < highest) or q_next > q:
-            saved[:] = correction
+            copy(correction, saved)
             saved_tq5 = tq[5]
         largest = LARGEST_LATER
     settings.control[1] = t

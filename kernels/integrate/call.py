@@ -30,8 +30,8 @@ from numba.np import arrayobj
 from railsweep.kernels.jit import OPTIONS, SOURCE_STAMP, plain_jit
 
 # Slots of the address array `calls` that every driver receives.
-RHS, JACOBIAN, FACTOR, SOLVE, EVENT, OBSERVER, PARAMS = range(7)
-CALLS_WIDTH = 7
+RHS, JACOBIAN, FACTOR, SOLVE, EVENT, OBSERVER, PARAMS, FACTOR_COMPLEX, SOLVE_COMPLEX = range(9)
+CALLS_WIDTH = 9
 
 RAISED = -1
 
@@ -41,6 +41,9 @@ ENTRY_VERSION = 3
 _POINTER = types.voidptr
 FUNCTION_SIGNATURE = types.int64(types.float64, _POINTER, _POINTER, _POINTER, types.int64, types.int64)
 FACTOR_SIGNATURE = types.int64(_POINTER, types.float64, _POINTER, _POINTER, types.int64, types.int64, types.int64)
+FACTOR_COMPLEX_SIGNATURE = types.int64(
+    _POINTER, types.float64, types.float64, _POINTER, _POINTER, types.int64, types.int64, types.int64
+)
 SOLVE_SIGNATURE = types.int64(_POINTER, _POINTER, _POINTER, types.int64, types.int64, types.int64)
 
 
@@ -173,6 +176,12 @@ def _factor_template(jacobian: Any, hgamma: Any, reals: Any, wholes: Any, n: Any
     return as_code(function(matrix(jacobian, n, n), hgamma, vector(reals, n_reals), indices(wholes, n_wholes)))
 
 
+def _factor_complex_template(
+    jacobian: Any, hgamma: Any, hdelta: Any, reals: Any, wholes: Any, n: Any, n_reals: Any, n_wholes: Any
+) -> Any:
+    return as_code(function(matrix(jacobian, n, n), hgamma, hdelta, vector(reals, n_reals), indices(wholes, n_wholes)))
+
+
 def _solve_template(reals: Any, wholes: Any, b: Any, n: Any, n_reals: Any, n_wholes: Any) -> Any:
     return as_code(function(vector(reals, n_reals), indices(wholes, n_wholes), vector(b, n)))
 
@@ -264,8 +273,13 @@ def factor_entry(function: Any) -> Any:
     return _entry(function, _factor_template, FACTOR_SIGNATURE, types.none, "factor")
 
 
+def factor_complex_entry(function: Any) -> Any:
+    """C entry of `factor(jacobian, hgamma, hdelta, reals, wholes)`."""
+    return _entry(function, _factor_complex_template, FACTOR_COMPLEX_SIGNATURE, types.none, "factor_complex")
+
+
 def solve_entry(function: Any) -> Any:
-    """C entry of `solve(reals, wholes, b)`."""
+    """C entry of `solve(reals, wholes, b)`, real or complex (b then holds real parts and imaginary parts)."""
     return _entry(function, _solve_template, SOLVE_SIGNATURE, types.none, "solve")
 
 
@@ -316,6 +330,38 @@ def _call_factor(
 
 
 @intrinsic
+def _call_factor_complex(
+    typing_context: Any,
+    address: Any,
+    matrix: Any,
+    hgamma: Any,
+    hdelta: Any,
+    reals: Any,
+    wholes: Any,
+    n: Any,
+    nr: Any,
+    nw: Any,
+) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word, real, pointer = ir.IntType(64), ir.DoubleType(), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(word, [pointer, real, real, pointer, pointer, word, word, word])
+        return builder.call(
+            builder.inttoptr(args[0], kind.as_pointer()),
+            [
+                _address_of(context, builder, matrix, args[1]),
+                args[2],
+                args[3],
+                _address_of(context, builder, reals, args[4]),
+                _address_of(context, builder, wholes, args[5]),
+                *args[6:],
+            ],
+        )
+
+    word, real = types.int64, types.float64
+    return word(word, matrix, real, real, reals, wholes, word, word, word), generate
+
+
+@intrinsic
 def _call_solve(typing_context: Any, address: Any, reals: Any, wholes: Any, b: Any, n: Any, nr: Any, nw: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
@@ -357,3 +403,19 @@ def call_factor(calls: Any, matrix: Any, hgamma: float, reals: Any, wholes: Any)
 def call_solve(calls: Any, reals: Any, wholes: Any, b: Any) -> int:
     """Overwrite b with the solution of (I - hgamma*J) x = b."""
     return _call_solve(calls[SOLVE], reals, wholes, b, b.size, reals.size, wholes.size) - 1
+
+
+@plain_jit
+def call_factor_complex(calls: Any, matrix: Any, hgamma: float, hdelta: float, reals: Any, wholes: Any) -> int:
+    """Factorise I - (hgamma + i hdelta)*matrix into the work arrays; non-zero means singular."""
+    n = matrix.shape[0]
+    return (
+        _call_factor_complex(calls[FACTOR_COMPLEX], matrix, hgamma, hdelta, reals, wholes, n, reals.size, wholes.size)
+        - 1
+    )
+
+
+@plain_jit
+def call_solve_complex(calls: Any, reals: Any, wholes: Any, b: Any) -> int:
+    """Overwrite b, real parts first, with the solution of (I - (hgamma + i hdelta)*J) x = b."""
+    return _call_solve(calls[SOLVE_COMPLEX], reals, wholes, b, b.size, reals.size, wholes.size) - 1

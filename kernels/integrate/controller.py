@@ -5,6 +5,8 @@ With k = order of the error estimate + 1 and e_n the norm of step n:
 ELEMENTARY            h <- S e^(-1/k) h
 PI                    h <- S e^(-0.7/k) e_prev^(0.4/k) h                     Gustafsson 1991; Hairer-Wanner IV.2
 H211B (b = 4)         h <- S (e e_prev)^(-1/(4k)) (h/h_prev)^(-1/4) h        Soederlind 2003, digital filter
+PREDICTIVE            h <- min(1, (h/h_prev) (e_prev/e)^(1/k)) S e^(-1/k) h  Gustafsson 1994; Hairer-Wanner IV.8 (8.25):
+                      the trend of the error goes on, so a step that will have to shrink shrinks before it fails
 PUBLISHED_ELEMENTARY  spec 3.3 {3.22-3.27}: reject above 1.1, grow below 0.5, otherwise keep
 PUBLISHED_PI          spec 3.5 {3.31-3.34}: reject above 1.2 with e^-0.2, else (1/e)^(0.3/q) (e_prev/e)^(0.4/q) <= 2;
                       e_prev is the error of the previous attempt, rejected or not (the driver's business)
@@ -12,7 +14,7 @@ PUBLISHED_PI          spec 3.5 {3.31-3.34}: reject above 1.2 with e^-0.2, else (
 
 from railsweep.kernels.jit import plain_jit
 
-ELEMENTARY, PI, H211B, PUBLISHED_ELEMENTARY, PUBLISHED_PI = range(5)
+ELEMENTARY, PI, H211B, PUBLISHED_ELEMENTARY, PUBLISHED_PI, PREDICTIVE = range(6)
 
 # Error floor of the published controller; also keeps powers finite when the error vanishes.
 ERROR_FLOOR = 2.220446049250313e-16
@@ -68,6 +70,9 @@ def factor_accepted(
         factor = safety * e ** (-1.0 / k)
     elif kind == PI:
         factor = safety * e ** (-0.7 / k) * max(error_before, 1e-4) ** (0.4 / k)
+    elif kind == PREDICTIVE:
+        trend = ratio_before * (max(error_before, 1e-2) / e) ** (1.0 / k)
+        factor = safety * e ** (-1.0 / k) * min(trend, 1.0)
     else:
         factor = safety * (e * max(error_before, ERROR_FLOOR)) ** (-0.25 / k) * ratio_before**-0.25
     return min(max(factor, smallest), largest)

@@ -18,7 +18,6 @@ import numpy as np
 from railsweep.kernels.integrate.call import JACOBIAN, call_factor
 from railsweep.kernels.integrate.controller import PUBLISHED_PI, acceptable, factor_accepted, factor_rejected
 from railsweep.kernels.integrate.evaluate import evaluate, evaluate_jacobian, first_step
-from railsweep.kernels.integrate.explicit import combine
 from railsweep.kernels.integrate.layout import (
     CONTROLLER,
     FIRST_STEP,
@@ -72,7 +71,7 @@ from railsweep.kernels.integrate.output import (
     smallest_step,
     wants_dense,
 )
-from railsweep.kernels.integrate.vector import copy
+from railsweep.kernels.integrate.vector import combine, copy
 from railsweep.kernels.jit import jit, plain_jit
 from railsweep.kernels.status import EVENT, NEWTON_FAILED, NOT_FINITE, OK, STEP_UNDERFLOW
 

@@ -50,9 +50,10 @@ from railsweep.kernels.integrate.output import (
     next_target,
     settle,
     smallest_step,
+    uneventful,
     wants_dense,
 )
-from railsweep.kernels.integrate.vector import copy
+from railsweep.kernels.integrate.vector import combine, copy
 from railsweep.kernels.jit import jit, plain_jit
 from railsweep.kernels.status import EVENT, NOT_FINITE, OK, STEP_UNDERFLOW
 
@@ -77,29 +78,51 @@ class ExplicitTableau(NamedTuple):
 
 
 @plain_jit
-def combine(y: Any, k: Any, weight: Any, count: int, h: float, out: Any) -> None:
-    """out <- y + h sum_j weight_j k_j, two slopes per pass to halve the traffic through `out`."""
-    n = y.size
-    for i in range(n):
-        out[i] = y[i]
-    first = -1
-    for j in range(count):
-        if weight[j] != 0.0:
-            if first < 0:
-                first = j
-            else:
-                p = h * weight[first]
-                q = h * weight[j]
-                u = k[first]
-                v = k[j]
-                for i in range(n):
-                    out[i] += p * u[i] + q * v[i]
-                first = -1
-    if first >= 0:
-        p = h * weight[first]
-        u = k[first]
-        for i in range(n):
-            out[i] += p * u[i]
+def attempt(
+    problem: Any,
+    tableau: Any,
+    norm: int,
+    t: float,
+    step: float,
+    t_last: float,
+    y: Any,
+    k: Any,
+    trial: Any,
+    y_new: Any,
+    e: Any,
+    zero: Any,
+    counters: Any,
+) -> tuple[int, float]:
+    """One step from (t, y) to y_new, the slope there evaluated at t_last; its status and the norm of its error.
+
+    Apart from the driver, which counts references of every array it takes out of a record.
+    """
+    stages = tableau.b.size
+    for s in range(1, stages):
+        combine(y, k, tableau.a[s], s, step, trial)
+        failed = evaluate(problem, t + tableau.c[s] * step, trial, k[s], counters)
+        if failed != OK:
+            return failed, np.inf
+    combine(y, k, tableau.b, stages, step, y_new)
+    failed = evaluate(problem, t_last, y_new, k[stages], counters)
+    if failed != OK:
+        return failed, np.inf
+    combine(zero, k, tableau.error, stages + 1, step, e)
+    error = error_norm(norm, e, y, y_new, problem.rtol, problem.atol)
+    if tableau.error_low.size > 0:
+        combine(zero, k, tableau.error_low, stages + 1, step, e)
+        low = error_norm(norm, e, y, y_new, problem.rtol, problem.atol)
+        if error > 0.0:
+            error = error * error / np.sqrt(error * error + 0.01 * low * low)
+    if not (np.isfinite(error) and all_finite(y_new) and all_finite(k[stages])):
+        failed = NOT_FINITE
+    return failed, error
+
+
+@plain_jit
+def last_first(k: Any, stages: int) -> None:
+    """The slope at the new point becomes the first of the next step."""
+    copy(k[stages], k[0])
 
 
 @plain_jit
@@ -136,6 +159,7 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
     degree = tableau.dense.shape[0]
     reals = settings.reals
     wholes = settings.wholes
+    stops = settings.stops
     counters = output.counters
     kind = wholes[CONTROLLER]
     direction = 1.0 if t_end >= t else -1.0
@@ -144,6 +168,7 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
     y_new = np.empty(n)
     trial = np.empty(n)
     e = np.empty(n)
+    zero = np.zeros(n)
     k = np.empty((stages + 1 + extra, n))
     q = np.zeros((degree + 1, n))
     row = np.empty(n)
@@ -192,34 +217,27 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
             if shorter != 0.0 and abs(shorter) < abs(h):
                 h_full = h
                 h = shorter
-        target = next_target(t, t_end, settings.stops, direction)
+        target = next_target(t, t_end, stops, direction)
         step, lands = land(t, h, target)
         at_stop = lands and target != t_end
         if at_stop:
             step = before(target, t) - t
-        failed = OK
-        for s in range(1, stages):
-            combine(y, k, tableau.a[s], s, step, trial)
-            failed = evaluate(problem, t + tableau.c[s] * step, trial, k[s], counters)
-            if failed != OK:
-                break
-        if failed == OK:
-            combine(y, k, tableau.b, stages, step, y_new)
-            t_new = target if lands else t + step
-            failed = evaluate(problem, t + step if at_stop else t_new, y_new, k[stages], counters)
-        error = np.inf
-        if failed == OK:
-            e[:] = 0.0
-            combine(e, k, tableau.error, stages + 1, step, e)
-            error = error_norm(wholes[NORM], e, y, y_new, problem.rtol, problem.atol)
-            if tableau.error_low.size > 0:
-                e[:] = 0.0
-                combine(e, k, tableau.error_low, stages + 1, step, e)
-                low = error_norm(wholes[NORM], e, y, y_new, problem.rtol, problem.atol)
-                if error > 0.0:
-                    error = error * error / np.sqrt(error * error + 0.01 * low * low)
-            if not (np.isfinite(error) and all_finite(y_new) and all_finite(k[stages])):
-                failed = NOT_FINITE
+        t_new = target if lands else t + step
+        failed, error = attempt(
+            problem,
+            tableau,
+            wholes[NORM],
+            t,
+            step,
+            t + step if at_stop else t_new,
+            y,
+            k,
+            trial,
+            y_new,
+            e,
+            zero,
+            counters,
+        )
         if failed != OK:
             counters[N_STAGE_FAILED] += 1
             failures += 1
@@ -244,14 +262,16 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
                     h = shorter
             continue
 
-        if wants_dense(problem, settings, kept[0], kept[2], t_new, y_new, g[0], g[1], direction):
-            status = dense_coefficients(problem, tableau, t, y, step, k, trial, q, counters)
-            if status != OK:
-                break
-        may_repeat = h_full == 0.0 or not is_crossing(step, h_cubic)
-        verdict, t_new, kept = settle(
-            problem, settings, output, kept, q, degree, t, step, t, t_new, y_new, g, row, direction, may_repeat
-        )
+        verdict = PASS
+        if not uneventful(settings, output, kept[2], t_new, direction):
+            if wants_dense(problem, settings, kept[0], kept[2], t_new, y_new, g[0], g[1], direction):
+                status = dense_coefficients(problem, tableau, t, y, step, k, trial, q, counters)
+                if status != OK:
+                    break
+            may_repeat = h_full == 0.0 or not is_crossing(step, h_cubic)
+            verdict, t_new, kept = settle(
+                problem, settings, output, kept, q, degree, t, step, t, t_new, y_new, g, row, direction, may_repeat
+            )
         if verdict == REPEAT:
             h_full = h if h_full == 0.0 else h_full
             h = (t_new - t) * (1.0 + EVENT_OVERSHOOT)
@@ -301,7 +321,7 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
         t = t_new
         y, y_new = y_new, y
         if verdict == PASS and not at_stop:
-            k[0] = k[stages]
+            last_first(k, stages)
         if verdict == HALT:
             status = EVENT
             break

@@ -83,6 +83,8 @@ class Problem(NamedTuple):
     atol: Any  # float64[n]
     linear_reals: Any  # work of the linear solver
     linear_wholes: Any
+    complex_reals: Any  # work of the complex linear solver, empty where a method needs none
+    complex_wholes: Any
     column_group: Any  # int64[n]: columns of one group share a difference in the Jacobian
     pattern: Any  # uint8[n, n], or (0, 0) when every entry may be non-zero
 

@@ -6,8 +6,8 @@
 `reals` and `wholes` are the solver's own work; the drivers never look inside. Two pairs are provided:
 
 DENSE    LU with partial pivoting of M, n x n (Golub & Van Loan 3.4). Matrices are kept by columns: both the
-         factorisation and the triangular solves then run along contiguous memory as axpy loops, which vectorise
-         without reordering a sum.
+         factorisation and the triangular solves then run along contiguous memory as axpy loops of four columns,
+         which vectorise without reordering a sum.
 REDUCED  second-order structure. With y'[pos] = y[vel] exactly, the rows of M at `pos` read x_pos - g x_vel = b_pos
          (g = hgamma). Inserting x_pos into the remaining rows r gives a system for x_r only,
              (I - g J_rr - g^2 J_rp E) x_r = b_r + g J_rp b_pos,    E: x_r -> x_vel,
@@ -18,43 +18,63 @@ from typing import Any
 
 import numpy as np
 
+from railsweep.kernels.integrate.vector import combine
 from railsweep.kernels.jit import exact_jit, plain_jit
+
+
+@plain_jit
+def eliminate(column: Any, b: Any, count: int) -> None:
+    """Subtract from b what the first `count` columns of L make of it, four at a time: short loops cost their start."""
+    n = b.size
+    whole = count - count % 4
+    for k in range(0, whole, 4):
+        l0, l1, l2, l3 = column[k], column[k + 1], column[k + 2], column[k + 3]
+        x0 = b[k]
+        x1 = b[k + 1] - x0 * l0[k + 1]
+        x2 = b[k + 2] - x0 * l0[k + 2] - x1 * l1[k + 2]
+        x3 = b[k + 3] - x0 * l0[k + 3] - x1 * l1[k + 3] - x2 * l2[k + 3]
+        b[k + 1], b[k + 2], b[k + 3] = x1, x2, x3
+        if x0 != 0.0 or x1 != 0.0 or x2 != 0.0 or x3 != 0.0:
+            for i in range(k + 4, n):
+                b[i] = b[i] - x0 * l0[i] - x1 * l1[i] - x2 * l2[i] - x3 * l3[i]
+    for k in range(whole, count):
+        lower = column[k]
+        x = b[k]
+        for i in range(k + 1, n):
+            b[i] -= x * lower[i]
 
 
 @plain_jit
 def lu_factor(column: Any, pivot: Any) -> int:
     """In-place LU with row interchanges of the matrix a[i, j] = column[j, i]; 1 when a pivot is zero or not finite.
 
-    The diagonal of U is left as its reciprocal: divisions are the slow part of a triangular solve.
+    Column by column from the left, each with all pivots before it. The diagonal of U is left as its reciprocal:
+    divisions are the slow part of a triangular solve.
     """
     n = column.shape[0]
-    for k in range(n):
-        lead = column[k]
-        p = k
-        largest = abs(lead[k])
-        for i in range(k + 1, n):
+    for j in range(n):
+        lead = column[j]
+        for k in range(j):
+            p = pivot[k]
+            lead[k], lead[p] = lead[p], lead[k]
+        eliminate(column, lead, j)
+        p = j
+        largest = abs(lead[j])
+        for i in range(j + 1, n):
             size = abs(lead[i])
             if size > largest:
                 largest = size
                 p = i
-        pivot[k] = p
+        pivot[j] = p
         if not largest > 0.0 or largest == np.inf:
             return 1
-        if p != k:
-            for j in range(n):
-                swap = column[j, k]
-                column[j, k] = column[j, p]
-                column[j, p] = swap
-        inverse = 1.0 / lead[k]
-        lead[k] = inverse
-        for i in range(k + 1, n):
+        if p != j:
+            for k in range(j + 1):
+                column[k, j], column[k, p] = column[k, p], column[k, j]
+        inverse = 1.0 / lead[j]
+        lead[j] = inverse
+        for i in range(j + 1, n):
             lead[i] *= inverse
-        for j in range(k + 1, n):
-            target = column[j]
-            u = target[k]
-            if u != 0.0:
-                for i in range(k + 1, n):
-                    target[i] -= u * lead[i]
     return 0
 
 
@@ -65,20 +85,26 @@ def lu_solve(column: Any, pivot: Any, b: Any) -> None:
     for k in range(n):
         p = pivot[k]
         if p != k:
-            swap = b[k]
-            b[k] = b[p]
-            b[p] = swap
-    for k in range(n):
-        x = b[k]
-        lower = column[k]
-        for i in range(k + 1, n):
-            b[i] -= x * lower[i]
-    for k in range(n - 1, -1, -1):
+            b[k], b[p] = b[p], b[k]
+    eliminate(column, b, n)
+    k = n - 1
+    while k >= 3:
+        u0, u1, u2, u3 = column[k], column[k - 1], column[k - 2], column[k - 3]
+        x0 = b[k] * u0[k]
+        x1 = (b[k - 1] - x0 * u0[k - 1]) * u1[k - 1]
+        x2 = (b[k - 2] - x0 * u0[k - 2] - x1 * u1[k - 2]) * u2[k - 2]
+        x3 = (b[k - 3] - x0 * u0[k - 3] - x1 * u1[k - 3] - x2 * u2[k - 3]) * u3[k - 3]
+        b[k], b[k - 1], b[k - 2], b[k - 3] = x0, x1, x2, x3
+        for i in range(k - 3):
+            b[i] = b[i] - x0 * u0[i] - x1 * u1[i] - x2 * u2[i] - x3 * u3[i]
+        k -= 4
+    while k >= 0:
         upper = column[k]
         x = b[k] * upper[k]
         b[k] = x
         for i in range(k):
             b[i] -= x * upper[i]
+        k -= 1
 
 
 def dense_work(n: int) -> tuple[Any, Any]:
@@ -109,7 +135,7 @@ def reduced_work(n: int, position: Any, velocity: Any) -> tuple[Any, Any]:
     """Work arrays of the reduced pair; y'[position[k]] = y[velocity[k]] must hold exactly.
 
     wholes = [p, position (p), place of velocity[k] among the rest (p), rest (m), pivots (m)], m = n - p
-    reals  = [LU (m, m), g J_rp (p, m), right-hand side (m), g]
+    reals  = [LU (m, m), g J_rp (p, m), right-hand side (m), its part at `position` (p), g]
     """
     position = np.asarray(position, dtype=np.int64)
     velocity = np.asarray(velocity, dtype=np.int64)
@@ -121,7 +147,7 @@ def reduced_work(n: int, position: Any, velocity: Any) -> tuple[Any, Any]:
     place = np.searchsorted(rest, velocity)
     m, p = rest.size, position.size
     wholes = np.concatenate([[p], position, place, rest, np.zeros(m)]).astype(np.int64)
-    return np.zeros(m * m + m * p + m + 1), wholes
+    return np.zeros(m * m + m * p + m + p + 1), wholes
 
 
 @plain_jit
@@ -145,7 +171,7 @@ def reduced_factor(jacobian: Any, hgamma: float, reals: Any, wholes: Any) -> int
             c = hgamma * jacobian[row, position[k]]
             coupling[k, i] = c
             column[place[k], i] -= hgamma * c
-    reals[m * m + m * p + m] = hgamma
+    reals[m * m + m * p + m + p] = hgamma
     return lu_factor(column, pivot)
 
 
@@ -162,14 +188,13 @@ def reduced_solve(reals: Any, wholes: Any, b: Any) -> None:
     column = reals[: m * m].reshape((m, m))
     coupling = reals[m * m : m * m + m * p].reshape((p, m))
     x = reals[m * m + m * p : m * m + m * p + m]
-    g = reals[m * m + m * p + m]
+    known = reals[m * m + m * p + m : m * m + m * p + m + p]
+    g = reals[m * m + m * p + m + p]
     for i in range(m):
         x[i] = b[rest[i]]
     for k in range(p):
-        known = b[position[k]]
-        by_position = coupling[k]
-        for i in range(m):
-            x[i] += by_position[i] * known
+        known[k] = b[position[k]]
+    combine(x, coupling, known, p, 1.0, x)
     lu_solve(column, pivot, x)
     for k in range(p):
         b[position[k]] += g * x[place[k]]

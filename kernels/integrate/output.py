@@ -289,6 +289,14 @@ def wants_dense(
 
 
 @plain_jit
+def uneventful(settings: Any, output: Any, count: int, t_new: float, direction: float) -> bool:
+    """Has `settle` nothing to do after a step to t_new: no events, nothing to store?"""
+    if settings.event_direction.size > 0 or settings.wholes[OUTPUT] == OUTPUT_STEPS:
+        return False
+    return settings.wholes[OUTPUT] != OUTPUT_SAMPLES or not samples_due(output.t, count, t_new, direction)
+
+
+@plain_jit
 def breaking(g: Any, settings: Any) -> bool:
     """Does any event that interrupts the run lie between the first two rows of g?"""
     for m in range(g.shape[1]):

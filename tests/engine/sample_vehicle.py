@@ -337,7 +337,12 @@ def scaled_randomly(model, rng, spread=0.3):
     names, values = [], []
     for name, value in model.parameters.items():
         group = name.partition(".")[0]
-        if name.count(".") != 1 or group in ("track", "contact") or name.startswith("gravity") or "_m" in name[-3:]:
+        if (
+            name.count(".") != 1
+            or group in ("track", "contact", "irregularity")
+            or name.startswith("gravity")
+            or "_m" in name[-3:]
+        ):
             continue
         if any(b.name == group and b.group != group for b in model.vehicle.bodies):
             continue

@@ -83,7 +83,7 @@ def test_sampling_does_not_change_the_motion(model: Model) -> None:
     assert free.y.shape[1] < 2  # at most the end
 
 
-@pytest.mark.parametrize("method", ["dop853", "bdf", "esdirk54"])
+@pytest.mark.parametrize("method", ["dop853", "bdf", "esdirk54", "radau"])
 def test_methods_agree(model: Model, method: str) -> None:
     start = {"wheelset_ll.y": 1e-3}
     exact = simulate(model, start, (0.0, 1.0), method="dop853", rtol=1e-11, atol=1e-14, sample_s=0.05)

@@ -18,6 +18,7 @@ CONVERGENCE = [
     ("nt1", 0, 3, 1.25, (160, 320)),
     ("jkt", 0, 3, 1.25, (160, 320)),
     ("esdirk54", 0, 5, 1.25, (80, 160)),
+    ("radau", 0, 5, 1.25, (40, 80)),
     ("rkf34", 0, 3, 1.25, (80, 160)),
     ("dopri5", 0, 5, 1.25, (80, 160)),
     ("dop853", 0, 8, 1.25, (16, 32)),
@@ -77,7 +78,7 @@ def test_bdf_orders(order: int) -> None:
 
 
 # (method, order of the dense output): local error of a value inside the step is one order higher.
-DENSE = [("nt1", 3), ("jkt", 3), ("rkf34", 3), ("dopri5", 4), ("esdirk54", 4), ("dop853", 7)]
+DENSE = [("nt1", 3), ("jkt", 3), ("rkf34", 3), ("dopri5", 4), ("esdirk54", 4), ("radau", 3), ("dop853", 7)]
 
 
 @pytest.mark.parametrize(("method", "order"), DENSE)

@@ -6,6 +6,7 @@ import pytest
 from railsweep.kernels.integrate.dop853 import dop853
 from railsweep.kernels.integrate.esdirk_tableau import esdirk54, jkt, nt1
 from railsweep.kernels.integrate.explicit_pair import dopri5, rkf34
+from railsweep.kernels.integrate.radau_tableau import radau5
 
 EXACT = 1e-14
 
@@ -50,7 +51,37 @@ def test_esdirk_conditions(make, order: int, embedded: int) -> None:
     assert np.abs((a @ c - c**2 / 2)[1:]).max() < EXACT
 
 
-@pytest.mark.parametrize(("make", "limit"), [(nt1, 0.136), (jkt, 0.0), (esdirk54, 0.0)])
+def test_radau_conditions() -> None:
+    """Order 5 and stage order 3 (Hairer-Wanner IV.5), the transformation of IV.8, and the embedded order 3."""
+    tableau = radau5()
+    a, c, gamma = tableau.a, tableau.c, tableau.gamma
+    assert np.abs(conditions(a, a[-1], c, 5)).max() < EXACT
+    for k in (1, 2, 3):
+        assert np.abs(a @ c ** (k - 1) - c**k / k).max() < EXACT
+    assert a[-1] @ c**5 != pytest.approx(1 / 6, abs=1e-4)  # not of order 6
+    assert np.abs(tableau.slope @ a - np.eye(3)[2]).max() < EXACT
+    block = np.array([[gamma, 0, 0], [0, tableau.alpha, -tableau.beta], [0, tableau.beta, tableau.alpha]])
+    assert np.abs(a @ tableau.t @ block - tableau.t).max() < EXACT
+    assert np.abs(tableau.t @ tableau.t_inverse - np.eye(3)).max() < EXACT
+    # With f(t, y) as a stage before the others, z = h A k: the estimate is h (k_0/gamma + e A k).
+    full = np.zeros((4, 4))
+    full[1:, 1:] = a
+    weights = np.append(1 / gamma, tableau.error @ a)
+    nodes = np.append(0.0, c)
+    assert np.abs(conditions(full, np.append(0.0, a[-1]) + weights, nodes, 3)).max() < EXACT
+    assert np.abs(conditions(full, np.append(0.0, a[-1]) + weights, nodes, 4)).max() > 1e-3
+
+
+def test_radau_dense_output_is_the_collocation_polynomial() -> None:
+    """It takes the stage values at the nodes and their slopes there."""
+    tableau = radau5()
+    powers = np.arange(1, 4)
+    c = tableau.c[:, None]
+    assert np.abs(c**powers @ tableau.dense - np.eye(3)).max() < EXACT
+    assert np.abs(powers * c ** (powers - 1) @ tableau.dense @ tableau.a - np.eye(3)).max() < 5 * EXACT
+
+
+@pytest.mark.parametrize(("make", "limit"), [(nt1, 0.136), (jkt, 0.0), (esdirk54, 0.0), (radau5, 0.0)])
 def test_stability_at_infinity(make, limit: float) -> None:
     """R(z) = 1 + z b (I - zA)^-1 1 for z -> -inf; the published NT1 limit has three digits."""
     a = make().a
@@ -59,7 +90,7 @@ def test_stability_at_infinity(make, limit: float) -> None:
     assert abs(value) == pytest.approx(limit, abs=5e-4 if limit else 1e-6)
 
 
-@pytest.mark.parametrize("make", [nt1, jkt, esdirk54])
+@pytest.mark.parametrize("make", [nt1, jkt, esdirk54, radau5])
 def test_a_stable_on_the_imaginary_axis(make) -> None:
     a = make().a
     one = np.ones(len(a))
