@@ -16,7 +16,7 @@ from railsweep.sweeps.population.choice import SearchChoice
 from railsweep.sweeps.quantity import LongQuantity, over_limit
 from railsweep.sweeps.store import StudyStore, open_store
 from railsweep.sweeps.task import Abandoned, BlockReport, Task
-from railsweep.sweeps.watchdog import SLACK_S, answer_within, noted, watched
+from railsweep.sweeps.watchdog import ALONE, SLACK_S, answer_within, noted, watched
 
 BLOCK_GRACE_S = 60.0
 
@@ -46,15 +46,20 @@ class StudyTask:
         first = [s.start for s in store.plan.region(block)]
         limit = store.study.solver.time_limit_s
         hung = noted(store.hung_folder)
-        for position in store.plan.indices(block):
+        waiting = list(store.plan.indices(block))
+        size = 1 if ALONE in hung else evaluator.batch_size
+        results = {p: over_limit(limit) for p in waiting if str(store.plan.number(p)) in hung}
+        waiting = [p for p in waiting if p not in results]
+        for first_of_batch in range(0, len(waiting), size):
             if abandon is not None and abandon():
                 raise Abandoned
-            values, case = store.plan.values(position), store.plan.number(position)
-            if case in hung:
-                result = over_limit(limit)
-            else:
-                with watched(store.hung_folder, case, limit):
-                    result = evaluator(values, store.plan.seed(values))
+            batch = waiting[first_of_batch : first_of_batch + size]
+            values = [store.plan.values(p) for p in batch]
+            name = str(store.plan.number(batch[0])) if len(batch) == 1 else ALONE
+            with watched(store.hung_folder, name, 2 * len(batch) * limit if len(batch) > 1 else limit):
+                found = evaluator.batch(values, [store.plan.seed(v) for v in values])
+            results.update(zip(batch, found, strict=True))
+        for position, result in results.items():
             place = tuple(p - f for p, f in zip(position, first, strict=True))
             arrays["status"][place] = result.status
             arrays["reason"][place] = result.reason
@@ -119,7 +124,10 @@ def warm_up(evaluator: Evaluator) -> None:
                 return
             for case in sorted({0, plan.cases // 2, plan.cases - 1}):
                 if not answers(evaluator, plan, case):
-                    break  # the run itself will deal with it
+                    return  # the run itself will deal with it
+            if evaluator.batch_size > 1:
+                values = [plan.values(plan.position(0))] * 2
+                evaluator.batch(values, [plan.seed(v) for v in values])
 
 
 def answers(evaluator: Evaluator, plan: Plan, case: int) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,10 @@ from railsweep.engine.contact_choice import PREFIX
 from railsweep.engine.document import parse_toml
 from railsweep.engine.parameter import UNITS, Parameter
 from railsweep.engine.vehicle import parse_vehicle
-from railsweep.sweeps.quantity import ERROR, REFUSED, CaseResult, quantity_class, short
+from railsweep.sweeps.quantity import ERROR, REFUSED, BatchQuantity, CaseResult, quantity_class, short
 from railsweep.sweeps.study import Study
+
+BATCH = 8  # cases that are computed side by side at a time
 
 
 class Evaluator:
@@ -43,6 +45,7 @@ class Evaluator:
         )
         self.binder = self.model.bind([a.parameter for a in study.axes])
         self.quantity = quantity_class(study.quantity)(study, self.model)
+        self.batch_size = BATCH if isinstance(self.quantity, BatchQuantity) else 1
         self.variables = self.quantity.variables
         self._names = {v.name for v in self.variables}
         taken = [*self._names, *{d.name for v in self.variables for d in v.dimensions}]
@@ -89,6 +92,21 @@ class Evaluator:
             raise
         except Exception as error:
             return CaseResult(status=ERROR, reason=short(f"{type(error).__name__}: {error}"))
+        return self._checked(result)
+
+    def batch(self, values: Sequence[tuple[float, ...]], seeds: Sequence[int]) -> list[CaseResult]:
+        """Compute cases side by side if the quantity can; the results are those of the single cases, bit for bit."""
+        if len(values) > 1 and isinstance(self.quantity, BatchQuantity):
+            try:
+                found = self.quantity.batch([self.binder(list(v)) for v in values], seeds)
+                return [self._checked(result) for result in found]
+            except (OSError, MemoryError):
+                raise
+            except Exception:
+                pass  # one of them is the cause: alone it gets the reason, and the others get their results
+        return [self(v, seed) for v, seed in zip(values, seeds, strict=True)]
+
+    def _checked(self, result: CaseResult) -> CaseResult:
         if not result.numbers.keys() <= self._names:
             unknown = ", ".join(sorted(result.numbers.keys() - self._names))
             return CaseResult(

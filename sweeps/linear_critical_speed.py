@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from railsweep.engine.document import Section
 from railsweep.engine.errors import InputError
-from railsweep.engine.linear_stability import Crossing, spectrum, stability
+from railsweep.engine.linear_stability import CONTACT_HZ, Crossing, spectrum, stability, turning_unstable
 from railsweep.engine.model import Model, ModelError
 from railsweep.kernels import record as slot
 from railsweep.kernels.status import Status
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
-HIGHEST_HZ = 50.0  # wheel-rail contact modes lie above, running and suspension modes below
-SHARP = 1e-2  # change of Re / abs(lambda) per relative change of speed; undamped modes do not cross, they graze
 UNSTABLE = 1e-3  # Re / abs(lambda) of a running mode that is unstable beyond doubt
 SPEED_TOLERANCE = 1e-8  # relative
 GROWTH_TOLERANCE = 1e-9  # Re / abs(lambda)
@@ -126,7 +124,7 @@ class LinearCriticalSpeed:
                 speed, value, state = min(found, key=lambda f: f[0])
                 if not self._another_unstable(model, speed, value, state):
                     return self._result(speed, abs(value.imag) / (2.0 * np.pi), scanned=0)
-        crossings = running(model, stability(model, self.range.speeds).crossings)
+        crossings = running_pairs(model, self.range)
         if not crossings:
             return CaseResult(
                 status=int(Status.NEWTON_FAILED),
@@ -153,7 +151,7 @@ class LinearCriticalSpeed:
         return self._nominal[track]
 
     def _scanned(self, nominal: Model) -> list[_Mode]:
-        crossings = running(nominal, stability(nominal, self.range.speeds).crossings)
+        crossings = running_pairs(nominal, self.range)
         near = [c for c in crossings if c.speed_mps <= NEAR * crossings[0].speed_mps]
         return [_nominal_mode(nominal, c) for c in near[: self.range.modes]]
 
@@ -196,7 +194,7 @@ class LinearCriticalSpeed:
         values = np.linalg.eigvals(here.jacobian(0.0, state))
         size = np.abs(values)
         other = np.abs(values - value) > 1e-3 * abs(value)
-        low = (values.imag > 0.0) & (values.imag < 2.0 * np.pi * HIGHEST_HZ)
+        low = (values.imag > 0.0) & (values.imag < 2.0 * np.pi * CONTACT_HZ)
         return bool((other & low & (values.real > UNSTABLE * size)).any())
 
 
@@ -225,15 +223,9 @@ def _crossing(
     return None
 
 
-def running(model: Model, crossings: tuple[Crossing, ...]) -> list[Crossing]:
-    """Crossings to instability of running modes, lowest first; modes that graze the axis are left out."""
-    found = []
-    for crossing in crossings:
-        if crossing.direction == "unstable" and 0.0 < crossing.frequency_hz < HIGHEST_HZ:
-            mode = _nominal_mode(model, crossing)
-            if mode.slope * mode.speed > SHARP * abs(mode.value):
-                found.append(crossing)
-    return sorted(found, key=lambda c: c.speed_mps)
+def running_pairs(model: Model, scan: ScanRange) -> list[Crossing]:
+    """Speeds at which pairs of running modes turn unstable, lowest first."""
+    return [c for c in turning_unstable(stability(model, scan.speeds).crossings) if c.frequency_hz > 0.0]
 
 
 def _nominal_mode(model: Model, crossing: Crossing) -> _Mode:

@@ -12,7 +12,7 @@ case and returns arrays, along dimensions of its own (`Dimension`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from importlib import import_module
@@ -30,10 +30,13 @@ if TYPE_CHECKING:
 
 # Name in study files -> where its class is.
 QUANTITIES = {
+    "assessment": "railsweep.sweeps.assessed_run:AssessedRun",
     "bifurcation": "railsweep.sweeps.bifurcation.diagram_quantity:DiagramQuantity",
     "critical_speed": "railsweep.sweeps.bifurcation.critical_quantity:CriticalSpeedQuantity",
     "simulation": "railsweep.sweeps.time_history:TimeHistory",
     "linear_critical_speed": "railsweep.sweeps.linear_critical_speed:LinearCriticalSpeed",
+    "misfit": "railsweep.sweeps.misfit:Misfit",
+    "nonlinear_critical_speed": "railsweep.sweeps.bifurcation.nonlinear_critical_speed:NonlinearCriticalSpeed",
     "several": "railsweep.sweeps.several:Several",
     "spectrum": "railsweep.sweeps.eigenvalue:Eigenvalues",
 }
@@ -149,6 +152,14 @@ class LongQuantity(Protocol):
 
     def warm_up(self, model: Model) -> None:
         """Call the compiled code that cases need, once and shortly."""
+
+
+@runtime_checkable
+class BatchQuantity(Protocol):
+    """A quantity that computes cases side by side faster than one after the other, and with the same bits."""
+
+    def batch(self, models: Sequence[Model], seeds: Sequence[int]) -> list[CaseResult]:
+        """Compute cases; what it raises is no result: the cases are then computed one by one."""
 
 
 def quantity_class(name: str) -> type[Quantity]:

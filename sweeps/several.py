@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,16 @@ from railsweep.engine.document import Section
 from railsweep.engine.errors import InputError
 from railsweep.engine.model import Model, ModelError
 from railsweep.kernels.status import Status
-from railsweep.sweeps.quantity import GOOD, QUANTITIES, CaseResult, ReadFile, quantity_class, short
+from railsweep.sweeps.quantity import (
+    GOOD,
+    QUANTITIES,
+    BatchQuantity,
+    CaseResult,
+    Quantity,
+    ReadFile,
+    quantity_class,
+    short,
+)
 
 if TYPE_CHECKING:
     from railsweep.sweeps.study import Study
@@ -58,14 +68,31 @@ class Several:
 
     def __call__(self, model: Model, seed: int) -> CaseResult:
         """All of them; the first failure is that of the case."""
-        status, reason = int(Status.OK), ""
-        numbers: dict[str, Any] = {}
-        for name, part in self.parts.items():
-            try:
-                result = part(model, seed)
-            except ModelError as error:
-                result = CaseResult(status=int(error.status), reason=short(str(error)))
-            numbers |= result.numbers
-            if result.status not in GOOD and not reason:
-                status, reason = result.status, short(f"{name}: {result.reason}")
-        return CaseResult(status=status, reason=reason, numbers=numbers)
+        return _joined({name: _part_result(part, model, seed) for name, part in self.parts.items()})
+
+    def batch(self, models: Sequence[Model], seeds: Sequence[int]) -> list[CaseResult]:
+        """All of them, each of which may take the cases side by side."""
+        found = {
+            name: part.batch(models, seeds)
+            if isinstance(part, BatchQuantity)
+            else [_part_result(part, model, seed) for model, seed in zip(models, seeds, strict=True)]
+            for name, part in self.parts.items()
+        }
+        return [_joined({name: results[i] for name, results in found.items()}) for i in range(len(models))]
+
+
+def _part_result(part: Quantity, model: Model, seed: int) -> CaseResult:
+    try:
+        return part(model, seed)
+    except ModelError as error:
+        return CaseResult(status=int(error.status), reason=short(str(error)))
+
+
+def _joined(results: dict[str, CaseResult]) -> CaseResult:
+    status, reason = int(Status.OK), ""
+    numbers: dict[str, Any] = {}
+    for name, result in results.items():
+        numbers |= result.numbers
+        if result.status not in GOOD and not reason:
+            status, reason = result.status, short(f"{name}: {result.reason}")
+    return CaseResult(status=status, reason=reason, numbers=numbers)

@@ -40,7 +40,7 @@ MOST_WORKERS = 4096
 
 EXECUTORS = ("serial", "threads", "processes", "dask", "mpi")
 STATISTICS = ("min", "max", "mean", "rms", "amplitude", "frequency_hz")
-METHODS = ("dopri5", "dop853", "rkf34", "nt1", "jkt", "esdirk54", "bdf", "bsimp", "seulex", "auto")
+METHODS = ("dopri5", "dop853", "rkf34", "nt1", "jkt", "esdirk54", "radau", "bdf", "bsimp", "seulex", "auto")
 QUEUES = ("slurm", "pbs", "lsf", "htcondor")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 URL = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9_./:-]*[A-Za-z0-9_-]\.zarr")
@@ -306,7 +306,8 @@ def parse_study(raw: bytes, where: str, folder: Path, library: Path | None = Non
     quantity = top.text("quantity", choices=tuple(QUANTITIES))
     vehicle_name, vehicle, model = _vehicle(top.section("vehicle"), folder, library)
     contact_name, contact, profiles = _contact(top, folder)
-    track = _track(_optional(top, "track"))
+    track, rough = _track(_optional(top, "track"))
+    model |= rough
     operation = _optional(top, "operation")
     speed = operation.number("speed_mps", 20.0, above=0.0, most=1000.0)
     operation.finish()
@@ -476,8 +477,10 @@ def _options(top: Section, quantity: str, folder: Path) -> tuple[Any, dict[str, 
     return options, files
 
 
-def _track(section: Section) -> dict[str, Any]:
+def _track(section: Section) -> tuple[dict[str, Any], dict[str, str]]:
+    """The course of the track, and its irregularities as `assemble` takes them."""
     track: dict[str, Any] = {}
+    rough = {"irregularity": _spectrum(section, "irregularity")} if section.has("irregularity") else {}
     if section.has("radius_m"):
         track["radius_m"] = section.number("radius_m")
     track["cant_mm"] = section.number("cant_mm", 0.0)
@@ -485,7 +488,21 @@ def _track(section: Section) -> dict[str, Any]:
     track["transition_m"] = section.number("transition_m", 0.0, least=0.0)
     track["transition"] = section.text("transition", "clothoid", choices=("clothoid", "bloss", "cosine"))
     section.finish()
-    return track
+    return track, rough
+
+
+def _spectrum(section: Section, key: str) -> str:
+    """A spectrum by name: a file would be an input that the store does not keep."""
+    from railsweep.engine.irregularity_file import load_irregularity
+
+    text = section.text(key)
+    if Path(text.partition(",")[0]).suffix:
+        raise InputError(section.where(key), f"names the file {shown(text)}", "a spectrum, such as erri-high,seed=3")
+    try:
+        load_irregularity(text)
+    except InputError as error:
+        raise InputError(section.where(key), error.problem, error.allowed) from None
+    return text
 
 
 def _solver(section: Section) -> SolverChoice:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from railsweep.engine.document import Section
 from railsweep.kernels.status import Status
@@ -12,7 +14,14 @@ from railsweep.sweeps.quantity import CaseResult, ReadFile, Variable, no_options
 
 if TYPE_CHECKING:
     from railsweep.engine.model import Model
+    from railsweep.engine.simulation import Trajectory
     from railsweep.sweeps.study import Study
+
+
+WORK = (
+    Variable(name="t_end_s", unit="s", title="time reached"),
+    Variable(name="rhs_calls", unit="1", title="right-hand sides evaluated", dtype="int64"),
+)
 
 
 class TimeHistory:
@@ -41,46 +50,69 @@ class TimeHistory:
             ]
         if observe.wheel_forces:
             found.append(Variable(name="y_over_q_max", unit="1", title="largest derailment quotient Y/Q of all wheels"))
-        found.append(Variable(name="t_end_s", unit="s", title="time reached"))
-        found.append(Variable(name="rhs_calls", unit="1", title="right-hand sides evaluated", dtype="int64"))
-        self.variables = tuple(found)
+        self.variables = (*found, *WORK)
+
+        self._wheels = (
+            [f"{w}.{side}.y_over_q" for w in model.layout.wheelset_names for side in ("left", "right")]
+            if observe.wheel_forces
+            else []
+        )
+        self.recorded = [*observe.channels, *(w for w in self._wheels if w not in observe.channels)]
 
     def __call__(self, model: Model, seed: int) -> CaseResult:
         """Simulate one case."""
         from railsweep.engine.simulation import simulate
 
-        study, solver, observe = self.study, self.study.solver, self.study.observation
-        start = dict(study.start)
+        run = simulate(model, self._start(model, seed), (0.0, self.study.solver.duration_s), **self._settings())
+        return self._outcome(run, model)
+
+    def batch(self, models: Sequence[Model], seeds: Sequence[int]) -> list[CaseResult]:
+        """Simulate cases side by side."""
+        from railsweep.engine.simulation import simulate_ensemble
+
+        starts = np.array([self._start(model, seed) for model, seed in zip(models, seeds, strict=True)])
+        runs = simulate_ensemble(models, starts, (0.0, self.study.solver.duration_s), **self._settings())
+        return [self._outcome(run, model) for run, model in zip(runs, models, strict=True)]
+
+    def _start(self, model: Model, seed: int) -> NDArray[np.float64]:
+        from railsweep.engine.simulation import initial_state
+
+        start = dict(self.study.start)
         wheelsets = model.layout.wheelset_names
-        if study.random_m:
+        if self.study.random_m:
             noise = np.random.Generator(np.random.PCG64(seed)).standard_normal(len(wheelsets))
             for name, number in zip(wheelsets, noise, strict=True):
-                start[f"{name}.y"] = start.get(f"{name}.y", 0.0) + study.random_m * float(number)
-        wheels = (
-            [f"{w}.{side}.y_over_q" for w in wheelsets for side in ("left", "right")] if observe.wheel_forces else []
-        )
-        run = simulate(
-            model,
-            start,
-            (0.0, solver.duration_s),
-            method=solver.method,
-            rtol=solver.rtol,
-            atol=solver.atol,
-            sample_s=solver.sample_s,
-            window_s=solver.window_s,
-            observables=[*observe.channels, *(w for w in wheels if w not in observe.channels)],
-            store=False,
-            time_limit=solver.time_limit_s,
-        )
-        numbers: dict[str, Any] = {"t_end_s": run.t_end, "rhs_calls": run.counters["rhs"]}
+                start[f"{name}.y"] = start.get(f"{name}.y", 0.0) + self.study.random_m * float(number)
+        return initial_state(model, start)
+
+    def _settings(self) -> dict[str, Any]:
+        solver = self.study.solver
+        return {
+            "method": solver.method,
+            "rtol": solver.rtol,
+            "atol": solver.atol,
+            "sample_s": solver.sample_s,
+            "window_s": solver.window_s,
+            "observables": self.recorded,
+            "store": False,
+            "time_limit": solver.time_limit_s,
+        }
+
+    def _outcome(self, run: Trajectory, model: Model) -> CaseResult:
+        if run.status == Status.TIME_LIMIT:
+            return over_limit(self.study.solver.time_limit_s)
+        numbers = {"t_end_s": run.t_end, "rhs_calls": run.counters["rhs"], **self.figures(run, model)}
+        return CaseResult(status=int(run.status), reason="" if run.success else short(run.message), numbers=numbers)
+
+    def figures(self, run: Trajectory, model: Model) -> dict[str, Any]:
+        """The numbers of a run, also of one that ended early."""
+        observe, numbers = self.study.observation, {}
         for channel in observe.channels:
             for statistic in observe.statistics:
                 numbers[f"{channel.replace('.', '_')}_{statistic}"] = run.statistics[channel][statistic]
-        if wheels:
-            numbers["y_over_q_max"] = float(np.fmax.reduce([run.statistics[w]["max"] for w in wheels]))
-        if run.status == Status.TIME_LIMIT:
-            return over_limit(solver.time_limit_s)
-        return CaseResult(status=int(run.status), reason="" if run.success else short(run.message), numbers=numbers)
+        if self._wheels:
+            numbers["y_over_q_max"] = float(np.fmax.reduce([run.statistics[w]["max"] for w in self._wheels]))
+        return numbers
 
 
 def channel_unit(channel: str) -> str:

@@ -23,13 +23,15 @@ SLACK_S = 20.0  # beyond the time limit: compiling and building contact tables i
 LOOK_S = 0.5
 EXIT_RESUMABLE = 75
 
-_due: dict[int, tuple[float, Path, int]] = {}
+ALONE = "alone"  # note of a batch that did not answer: compute case by case, to find out which it is
+
+_due: dict[int, tuple[float, Path, str]] = {}
 _thread: list[threading.Thread] = []
 _start = threading.Lock()
 
 
 @contextmanager
-def watched(folder: Path, case: int, limit_s: float) -> Iterator[None]:
+def watched(folder: Path, case: str, limit_s: float) -> Iterator[None]:
     """While the body runs: past `limit_s` and some slack, leave a note of the case in `folder` and end the process."""
     if not _thread:
         with _start:
@@ -53,15 +55,18 @@ def _look() -> None:
                 _end(folder, case)
 
 
-def _end(folder: Path, case: int) -> None:
+def _end(folder: Path, case: str) -> None:
     try:
         folder.mkdir(exist_ok=True)
-        write_durably(folder / str(case), "")
+        write_durably(folder / case, "")
     except OSError as error:
         print(f"{folder}: {error}", file=sys.stderr)
+    what, then = f"case {case}", "passes over this case"
+    if case == ALONE:
+        what, then = "a batch of cases", "computes them one by one"
     print(
-        f"case {case} gives no answer; process {os.getpid()} ends. The next attempt, by itself or by the same command "
-        "again, passes over this case.",
+        f"{what} gives no answer; process {os.getpid()} ends. The next attempt, by itself or by the same command "
+        f"again, {then}.",
         file=sys.stderr,
         flush=True,
     )
@@ -76,9 +81,9 @@ def answer_within(seconds: float, question: Callable[[], object]) -> bool:
     return not thread.is_alive()
 
 
-def noted(folder: Path) -> set[int]:
-    """Numbers of the cases that have a note."""
+def noted(folder: Path) -> set[str]:
+    """The cases that have a note, by number, and ALONE if a batch has."""
     try:
-        return {int(name) for name in os.listdir(folder) if name.isdecimal()}
+        return {name for name in os.listdir(folder) if name.isdecimal() or name == ALONE}
     except FileNotFoundError:
         return set()

@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 SLOW = 0.7  # a correction that leaves more of the residual than this is slow
 WORSE = 1.5  # a correction after which the residual is larger by this is taken back
 PATIENCE = 5  # slow corrections in a row
+MOST_JACOBIANS = 12  # of one search at a fixed parameter
 FOLD_ATTEMPTS = 16
 SMALLEST_CUT = 1.0 / 64.0  # of a Newton step at a fixed parameter
 EASY = 10  # corrections with which the step stays as it is
@@ -155,12 +156,16 @@ def newton(problem: ZeroProblem, z: Array, p: float, settings: Settings) -> tupl
     residual = problem.residual(z, p) / rows
     size = float(np.abs(residual).max())
     scaled: Array | None = None
+    taken = 0
     fresh = False
     for iteration in range(settings.iterations * 3 + 1):
         if size <= settings.tolerance:
             return z, iteration
         if scaled is None:
+            if taken == MOST_JACOBIANS:
+                break
             scaled, fresh = problem.jacobian(z, p)[0] / rows[:, None] / weights[None, :], True
+            taken += 1
         step = -np.linalg.lstsq(scaled, residual, rcond=1e-9)[0]
         cut, trial = 1.0, residual
         while cut >= SMALLEST_CUT:

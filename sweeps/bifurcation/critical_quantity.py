@@ -97,7 +97,7 @@ class CriticalSpeedQuantity:
     """Crossings of eigenvalues over speed and the fold of the hunting branch."""
 
     variables = (
-        Variable(name="linear_mps", unit="m/s", title="lowest speed at which a mode turns unstable"),
+        Variable(name="linear_mps", unit="m/s", title="lowest speed at which a running mode turns unstable"),
         Variable(name="crossing_mps", unit="m/s", title="speeds at which pairs cross", dimensions=CROSSING),
         Variable(name="crossing_hz", unit="Hz", title="their frequencies", dimensions=CROSSING),
         Variable(name="fold_mps", unit="m/s", title="folds of the cycles, lowest first", dimensions=FOLD),
@@ -129,6 +129,7 @@ class CriticalSpeedQuantity:
 
     def __call__(self, model: Model, seed: int) -> CaseResult:
         """Critical speeds of one case."""
+        from railsweep.engine.linear_stability import turning_unstable
         from railsweep.sweeps.bifurcation.critical_speed import critical_speeds
 
         found = critical_speeds(model, self.search)
@@ -143,7 +144,7 @@ class CriticalSpeedQuantity:
         numbers["crossing_hz"] = _padded([c.frequency_hz for c in found.linear], CROSSING[0].length)
         if found.method == "fold":
             numbers["fold_mps"] = _padded(list(found.nonlinear_mps), FOLD[0].length)
-        first = next((c for c in found.linear if c.direction == "unstable"), None)
+        first = next(iter(turning_unstable(found.linear)), None)
         if first is not None:
             numbers["linear_mps"], numbers["linear_frequency_hz"] = first.speed_mps, first.frequency_hz
         if found.nonlinear_mps:

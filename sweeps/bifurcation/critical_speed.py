@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from railsweep.engine.linear_stability import Crossing, stability
+from railsweep.engine.linear_stability import Crossing, StabilityStudy, stability, turning_unstable
 from railsweep.engine.model import Model, ModelError
 from railsweep.kernels.status import Status
 from railsweep.sweeps.bifurcation.continuation import NO_VALUE, BranchEnd, NoSolution, Settings
@@ -28,8 +28,11 @@ from railsweep.sweeps.bifurcation.motion import HUNTING_M, Motion, kicked, run_m
 Array = NDArray[np.float64]
 
 NORMAL_DAMPING = "contact.normal_damping_nspm"
+ABOVE = 1.04  # of the linear critical speed: where hunting is looked for first
+FARTHER = 1.12  # from one speed to the next where a kick dies out
 SETTLE = 5.0  # times the dwell: more time for a motion that has not settled
 SETTLED_FAILURES = 3
+ATOL_RATIO = 1e-3  # absolute over relative tolerance
 CYCLE_SETTINGS = Settings(step=0.05, smallest=5e-4, largest=1.0, parameter_scale=10.0, tolerance=1e-5, points=40)
 
 
@@ -51,6 +54,8 @@ class Search:
         Damper along the contact normal for cycles.
     points : int
         Most points of a branch on the way to its fold.
+    rtol : float
+        Relative tolerance of the flow from which cycles are found.
     """
 
     low_mps: float = 20.0
@@ -64,6 +69,13 @@ class Search:
     normal_damping_nspm: float = 5e4
     points: int = 40
     threads: int = 1
+    rtol: float = 1e-6
+
+    @property
+    def speeds_mps(self) -> tuple[float, ...]:
+        """Speeds of the scan, both ends included."""
+        count = max(2, round((self.high_mps - self.low_mps) / self.step_mps) + 1)
+        return tuple(float(v) for v in np.linspace(self.low_mps, self.high_mps, count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +85,7 @@ class CriticalSpeeds:
     Attributes
     ----------
     linear : tuple of Crossing
-        All crossings of pairs in the range.
+        All crossings of running modes in the range.
     nonlinear_mps : tuple of float
         Folds of the branch of cycles, lowest first; empty: none found, `reason` says why.
     criticality : str
@@ -100,16 +112,21 @@ class CriticalSpeeds:
     @property
     def linear_mps(self) -> float | None:
         """Lowest speed at which a mode turns unstable."""
-        return next((c.speed_mps for c in self.linear if c.direction == "unstable"), None)
+        return _lowest(self.linear)
 
 
 def warm_up(model: Model, search: Search) -> None:
-    """Compile what a search needs: eigenvalues, a simulation, the flow and its derivative."""
+    """Compile what a search needs: eigenvalues, a simulation, the flow and its derivative.
+
+    On straight track: the first case of a study may have no equilibrium.
+    """
+    if not model.track.varies:
+        model = model.bind(["track.curvature_1pm", "track.cant_rad"])([0.0, 0.0])
     stability(model, [search.low_mps])
     if not search.nonlinear:
         return
     work = damped(model, search)
-    state = kicked(work, work.equilibrium(), 1e-3)
+    state = kicked(work, np.zeros(work.n), 1e-3)
     run_motion(work, state, 0.05)
     problem = CycleProblem(family_of_model(work))
     z = problem.pack(state, 0.02, work.speed_mps)
@@ -123,10 +140,24 @@ def damped(model: Model, search: Search) -> Model:
 
 
 def linear_crossings(model: Model, search: Search) -> tuple[Crossing, ...]:
-    """All crossings in the range of the search."""
-    count = max(2, round((search.high_mps - search.low_mps) / search.step_mps) + 1)
-    speeds = np.linspace(search.low_mps, search.high_mps, count)
-    return stability(model, [float(v) for v in speeds]).crossings
+    """Crossings of running modes in the range of the search."""
+    return _running(stability(model, search.speeds_mps))
+
+
+def _running(study: StabilityStudy) -> tuple[Crossing, ...]:
+    return tuple(c for c in study.crossings if c.running)
+
+
+def _stays_stable(study: StabilityStudy) -> str:
+    """Why a scan found no critical speed."""
+    speeds = [p.speed_mps for p in study.points]
+    lost = [p for p in study.points if p.error]
+    if len(lost) == len(speeds):
+        return f"no equilibrium from {speeds[0]:g} to {speeds[-1]:g} m/s: {lost[0].error}"
+    text = f"no running mode turns unstable from {speeds[0]:g} to {speeds[-1]:g} m/s"
+    if lost:
+        text += f"; no equilibrium from {lost[0].speed_mps:g} m/s: {lost[0].error}"
+    return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +173,18 @@ class Descent:
         return tuple((v, m) for v, m in zip(self.speeds_mps, self.motions, strict=True) if m.hunts)
 
 
-def descend(model: Model, start_mps: float, search: Search, shape: str = "antisymmetric") -> Descent:
-    """Carry hunting down in speed until it dies, leaves the table, or the range ends."""
+def descend(model: Model, start_mps: float, search: Search, start: str | Array = "antisymmetric") -> Descent:
+    """Carry hunting down in speed until it dies, leaves the table, or the range ends.
+
+    It begins with a kick of a shape (see `kicked`), or with a given state.
+    """
     binder = model.bind(["speed_mps"])
     speed = start_mps
-    here = binder([speed])
-    state = kicked(here, here.equilibrium(), search.kick_m, shape)
+    if isinstance(start, str):
+        here = binder([speed])
+        state = kicked(here, here.equilibrium(), search.kick_m, start)
+    else:
+        state = start
     speeds: list[float] = []
     motions: list[Motion] = []
     while speed >= search.low_mps:
@@ -161,32 +198,51 @@ def descend(model: Model, start_mps: float, search: Search, shape: str = "antisy
     return Descent(speeds_mps=tuple(speeds), motions=tuple(motions))
 
 
+def hunting_descent(model: Model, linear: float | None, search: Search, shape: str) -> Descent:
+    """The way down from the lowest speed above the linear critical one at which the kick leads to hunting.
+
+    Close above a supercritical Hopf point, and in curves between two crossings, a kick may die out although faster
+    running hunts. Raises ModelError where there is no equilibrium to kick at the first speed.
+    """
+    speed = search.high_mps if linear is None else min(search.high_mps, ABOVE * linear)
+    way = descend(model, speed, search, shape)
+    while not way.alive and way.motions[-1].status == Status.OK and speed < search.high_mps:
+        speed = min(search.high_mps, FARTHER * speed)
+        try:
+            way = descend(model, speed, search, shape)
+        except ModelError:
+            break
+    return way
+
+
 def critical_speeds(model: Model, search: Search | None = None) -> CriticalSpeeds:
     """Linear crossings, then the fold of the hunting branch."""
     search = search or Search()
-    try:
-        crossings = linear_crossings(model, search)
-    except ModelError as error:
-        return CriticalSpeeds(status=error.status, reason=str(error))
-    linear = next((c.speed_mps for c in crossings if c.direction == "unstable"), None)
-    start = search.high_mps if linear is None else min(search.high_mps, 1.04 * linear)
+    study = stability(model, search.speeds_mps)
+    crossings = _running(study)
     if not search.nonlinear:
-        return CriticalSpeeds(linear=crossings)
+        return CriticalSpeeds(linear=crossings, reason="" if turning_unstable(crossings) else _stays_stable(study))
     cycle_model = damped(model, search)
-    found = [_from_start(cycle_model, crossings, linear, start, search, shape) for shape in search.starts]
+    found = [_from_start(cycle_model, crossings, search, shape) for shape in search.starts]
     # the branch that reaches lowest decides; a start that found nothing speaks only when all did
     folds = sorted(v for one in found for v in one.nonlinear_mps)
     best = min(found, key=lambda one: one.nonlinear_mps[0] if one.nonlinear_mps else np.inf)
     return replace(best, nonlinear_mps=tuple(folds), cycles=tuple(c for one in found for c in one.cycles))
 
 
-def _from_start(
-    model: Model, crossings: tuple[Crossing, ...], linear: float | None, start: float, search: Search, shape: str
-) -> CriticalSpeeds:
+def _from_start(model: Model, crossings: tuple[Crossing, ...], search: Search, shape: str) -> CriticalSpeeds:
     try:
-        way = descend(model, start, search, shape)
+        way = hunting_descent(model, _lowest(crossings), search, shape)
     except ModelError as error:
         return CriticalSpeeds(linear=crossings, status=error.status, reason=str(error))
+    return critical_speeds_below(model, way, search, crossings)
+
+
+def critical_speeds_below(
+    model: Model, way: Descent, search: Search, crossings: tuple[Crossing, ...] = ()
+) -> CriticalSpeeds:
+    """What a way down leads to: the fold, the Hopf point, derailment, or nothing."""
+    linear = _lowest(crossings)
     last = way.motions[-1]
     if last.status == Status.DERAILED:
         return CriticalSpeeds(
@@ -199,9 +255,11 @@ def _from_start(
         return CriticalSpeeds(linear=crossings, status=last.status, reason=f"the way down ends: {last.status.name}")
     if not way.alive:
         return CriticalSpeeds(
-            linear=crossings, reason=f"no hunting at {start:.4g} m/s", criticality=_grade(linear, None)
+            linear=crossings,
+            reason=f"the kick leads to no hunting up to {way.speeds_mps[0]:.4g} m/s",
+            criticality=_grade(linear, None),
         )
-    return _fold(model, crossings, linear, way, search)
+    return _fold(model, crossings, way, search)
 
 
 def slowest_cycle(model: Model, way: Descent, search: Search) -> tuple[CyclePoint | None, str]:
@@ -220,8 +278,19 @@ def slowest_cycle(model: Model, way: Descent, search: Search) -> tuple[CyclePoin
             if not motion.hunts or motion.period_s <= 0.0:
                 break
             try:
-                cycle = find_cycle(family, speed, motion.start, motion.period_s, threads=search.threads, tolerance=1e-5)
-                return cycle, ""
+                cycle = find_cycle(
+                    family,
+                    speed,
+                    motion.start,
+                    motion.period_s,
+                    threads=search.threads,
+                    tolerance=1e-5,
+                    rtol=search.rtol,
+                    atol=ATOL_RATIO * search.rtol,
+                )
+                if largest_amplitude(model, cycle) >= HUNTING_M:
+                    return cycle, ""
+                reason = "shooting falls to the equilibrium"
             except (NoSolution, *NO_VALUE) as none:
                 reason = str(none)
         else:
@@ -231,9 +300,8 @@ def slowest_cycle(model: Model, way: Descent, search: Search) -> tuple[CyclePoin
     return None, reason
 
 
-def _fold(
-    model: Model, crossings: tuple[Crossing, ...], linear: float | None, way: Descent, search: Search
-) -> CriticalSpeeds:
+def _fold(model: Model, crossings: tuple[Crossing, ...], way: Descent, search: Search) -> CriticalSpeeds:
+    linear = _lowest(crossings)
     cycle, reason = slowest_cycle(model, way, search)
     if cycle is not None:
         end = BranchEnd()
@@ -285,6 +353,8 @@ def follow(model: Model, cycle: CyclePoint, search: Search, direction: int, end:
         settings=replace(CYCLE_SETTINGS, points=search.points),
         threads=search.threads,
         end=end,
+        rtol=search.rtol,
+        atol=ATOL_RATIO * search.rtol,
     ):
         if largest_amplitude(model, point) < HUNTING_M:
             # beyond its Hopf point the branch is itself again, half a period later
@@ -296,6 +366,10 @@ def follow(model: Model, cycle: CyclePoint, search: Search, direction: int, end:
 def largest_amplitude(model: Model, cycle: CyclePoint) -> float:
     """Largest lateral amplitude of a wheelset [m]."""
     return max(float(cycle.amplitude[model.index(f"{name}.y")]) for name in model.layout.wheelset_names)
+
+
+def _lowest(crossings: tuple[Crossing, ...]) -> float | None:
+    return next((c.speed_mps for c in turning_unstable(crossings)), None)
 
 
 def _grade(linear: float | None, nonlinear: float | None) -> str:

@@ -39,6 +39,8 @@ NODES = 400  # at least, over a period, for the extremes of the states
 RTOL, ATOL = 1e-6, 1e-9
 VELOCITY_COUNTS = 0.1  # in the length of a step, beside 1 for a displacement
 VANISHED = 0.01  # of the largest amplitude on a branch: such a cycle is an equilibrium
+SMALL = 0.1  # of the largest amplitude: where a turn of the parameter may be that of a Hopf point
+PARABOLA = 0.75  # of the change that the parabola of a Hopf point foretells
 SHRINKS = "the cycle shrinks to the equilibrium"  # how the reason of such an end begins
 RENEWALS = 3  # of the grid while a cycle is sought
 
@@ -312,7 +314,10 @@ def continue_cycle(
 ) -> Iterator[CyclePoint]:
     """Follow a cycle over the parameter of its family, through folds. An iterator: stop, store, plot between points.
 
-    Besides what ends every branch (`continue_branch`), this one ends where the cycle shrinks to an equilibrium.
+    Besides what ends every branch (`continue_branch`), this one ends where the cycle shrinks to an equilibrium. A step
+    may lead through such a Hopf point: the branch comes back on itself, half a period later, and the parameter turns
+    there as in a fold. Then the motion about the centre of the cycle has changed its sign, in a fold it has not. Seen
+    from this side, the parameter still goes with the square of the amplitude where it turns; in a fold it does not.
     """
     problem = CycleProblem(family, segments=segments, threads=threads, **options)
     end = end if end is not None else BranchEnd()
@@ -320,10 +325,26 @@ def continue_cycle(
     size: Array | None = None
     largest = before = 0.0
     last = cycle
+    passed: list[tuple[float, float]] = []  # amplitude and parameter of the points
+    fold: CyclePoint | None = None
     for found in continue_branch(
         problem, z, cycle.parameter, direction=direction, bounds=bounds, settings=settings, end=end
     ):
         point = problem.point(found)
+        if point.kind == "fold":
+            share = 0.0 if size is None else float((point.amplitude / size).max())
+            hopf = _towards_hopf(passed, share, point.parameter) if share < SMALL * largest else None
+            if hopf is not None:
+                end.reason = f"{SHRINKS} near {family.name} = {hopf:.8g}"
+                return
+            fold = point
+            continue
+        if fold is not None:
+            if (_deflection(last) / problem.scale) @ (_deflection(point) / problem.scale) < 0.0:
+                end.reason = f"{SHRINKS} near {family.name} = {fold.parameter:.8g}"
+                return
+            yield fold
+            fold = None
         yield point
         size = problem.scale.copy() if size is None else size
         now = float((point.amplitude / size).max())
@@ -334,6 +355,23 @@ def continue_cycle(
             end.reason = f"{SHRINKS} near {family.name} = {hopf:.8g}"
             return
         before, last = now, point
+        passed.append((now, point.parameter))
+
+
+def _towards_hopf(passed: list[tuple[float, float]], amplitude: float, parameter: float) -> float | None:
+    """Parameter of the Hopf point if the last points and this one lie on its parabola, p - p_hopf = c a^2."""
+    if len(passed) < 2 or not passed[-2][0] > passed[-1][0] > amplitude:
+        return None
+    (a, p), (b, q) = passed[-2:]
+    bend = (p - q) / (a**2 - b**2)
+    expected = bend * (b**2 - amplitude**2)
+    # slopes die away towards a fold: the parameter would have changed by half of that
+    return q - bend * b**2 if expected != 0.0 and (q - parameter) / expected > PARABOLA else None
+
+
+def _deflection(cycle: CyclePoint) -> Array:
+    """The start of a cycle from the middle of its range."""
+    return cycle.start - 0.5 * (cycle.low + cycle.high)
 
 
 __all__ = ["CyclePoint", "CycleProblem", "FlowError", "ModelError", "NoSolution", "continue_cycle", "find_cycle"]

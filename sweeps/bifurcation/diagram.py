@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from railsweep.engine.linear_stability import Crossing, stability
 from railsweep.engine.model import Model, ModelError
 from railsweep.sweeps.bifurcation.continuation import BranchEnd
-from railsweep.sweeps.bifurcation.critical_speed import Descent, Search, damped, descend, follow, slowest_cycle
+from railsweep.sweeps.bifurcation.critical_speed import Descent, Search, damped, follow, hunting_descent, slowest_cycle
 from railsweep.sweeps.bifurcation.cycle import CyclePoint
 
 Array = NDArray[np.float64]
@@ -69,25 +69,22 @@ def diagram(
 ) -> Diagram:
     """Compute the diagram; `on_point` sees every cycle as it is found."""
     search = search or Search(points=60)
-    count = max(2, round((search.high_mps - search.low_mps) / search.step_mps) + 1)
-    speeds = tuple(float(v) for v in np.linspace(search.low_mps, search.high_mps, count))
-    scan = stability(model, speeds)
+    scan = stability(model, search.speeds_mps)
     linear = scan.critical_speed_mps
-    first = search.high_mps if linear is None else min(search.high_mps, 1.04 * linear)
     cycle_model = damped(model, search)
     descents: dict[str, Descent] = {}
     branches: list[Branch] = []
     for shape in search.starts:
         try:
-            descents[shape] = descend(cycle_model, first, search, shape)
+            descents[shape] = hunting_descent(cycle_model, linear, search, shape)
         except ModelError as error:
             branches.append(Branch(start=shape, direction=0, points=(), end=str(error)))
             continue
         branches += _branches(cycle_model, shape, descents[shape], search, branches, on_point)
     return Diagram(
-        speeds_mps=speeds,
+        speeds_mps=search.speeds_mps,
         unstable_modes=tuple(-1 if p.error else p.unstable for p in scan.points),
-        crossings=scan.crossings,
+        crossings=tuple(c for c in scan.crossings if c.running),
         descents=descents,
         branches=tuple(branches),
     )

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from railsweep.engine.contact_table import ContactTable
 from railsweep.engine.errors import InputError, nearest
-from railsweep.engine.linear_stability import Crossing, stability
+from railsweep.engine.linear_stability import Crossing, stability, turning_unstable
 from railsweep.engine.model import Model, assemble
 from railsweep.engine.track import Track
 from railsweep.kernels.status import Status
@@ -71,7 +71,6 @@ CURVE_START_MPS = 20.0  # first speed of the published ramps in curves
 # track; what a step of speed leaves of the transient after 10 s is 0.5 um. Limits of 5 and 10 um agree within 0.5 m/s.
 CURVE_HUNTING_M = 5e-6
 KICK_M = 1e-4
-HIGHEST_CONTACT_FREE_HZ = 50.0  # wheel-rail modes lie above; hunting below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -406,12 +405,8 @@ def _fixed_car(table: ContactTable) -> Model:
 
 
 def _unstable(model: Model, speeds: Sequence[float]) -> list[Crossing]:
-    """Speeds at which hunting modes turn unstable; wheel-rail modes are left out."""
-    return [
-        c
-        for c in stability(model, speeds).crossings
-        if c.direction == "unstable" and 0.0 < c.frequency_hz < HIGHEST_CONTACT_FREE_HZ
-    ]
+    """Speeds at which hunting modes turn unstable."""
+    return [c for c in turning_unstable(stability(model, speeds).crossings) if c.frequency_hz > 0.0]
 
 
 def _down(model: Model, speeds: Sequence[float], start: dict[str, float], rtol: float) -> Branch:

@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 
 FIRST_CHECK = 64  # rows
 CHECK_GROWTH = 1.25
+MOST_REFITS = 200  # of an expansion, for its limits
 NEVER_ANALYSED = ("t_end_s", "rhs_calls")  # how a case was computed, not what it is
 
 
@@ -44,6 +45,8 @@ class Outcome:
         The rows that were used, and what became of failures.
     trace : tuple of (rows, SobolIndices)
         The indices after more and more rows.
+    expansion : ExpansionIndices, optional
+        A polynomial through the cases of a Sobol design, where the study asks for a second opinion.
     warnings : tuple of str
     """
 
@@ -55,6 +58,7 @@ class Outcome:
     treated: Treated
     trace: tuple[tuple[int, SobolIndices], ...] = ()
     warnings: tuple[str, ...] = field(default=())
+    expansion: ExpansionIndices | None = None
 
     def facts(self) -> dict[str, Any]:
         """As plain data."""
@@ -77,24 +81,31 @@ class Outcome:
                 "effects": {g: {n: figures[n][i] for n in names} for i, g in enumerate(self.groups)},
                 "trajectories": r.trajectories,
             }
-        found = shared | {
-            "first": _estimate(r.first, self.groups),
-            "total": _estimate(r.total, self.groups),
-            "second": None
-            if r.second is None
-            else _estimate(r.second, tuple(f"{self.groups[i]} x {self.groups[j]}" for i, j in r.pairs)),
-        }
-        if isinstance(r, SobolIndices):
-            return found | {"mean": r.mean, "std": float(np.sqrt(r.variance)), "interval": r.interval}
-        e = r.expansion
-        return found | {
-            "mean": e.mean,
-            "std": float(np.sqrt(e.variance)),
-            "terms": len(e.terms),
-            "degree": int(e.terms.sum(axis=1).max()),
-            "loo_error": e.loo_error,
-            "cv_error": e.cv_error,
-        }
+        found = shared | _indices(r, self.groups)
+        if self.expansion is not None:
+            found["expansion"] = _indices(self.expansion, self.groups)
+        return found
+
+
+def _indices(r: SobolIndices | ExpansionIndices, groups: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "first": _estimate(r.first, groups),
+        "total": _estimate(r.total, groups),
+        "second": None
+        if r.second is None
+        else _estimate(r.second, tuple(f"{groups[i]} x {groups[j]}" for i, j in r.pairs)),
+    }
+    if isinstance(r, SobolIndices):
+        return found | {"mean": r.mean, "std": float(np.sqrt(r.variance)), "interval": r.interval}
+    e = r.expansion
+    return found | {
+        "mean": e.mean,
+        "std": float(np.sqrt(e.variance)),
+        "terms": len(e.terms),
+        "degree": int(e.terms.sum(axis=1).max()),
+        "loo_error": e.loo_error,
+        "cv_error": e.cv_error,
+    }
 
 
 def _plain(values: Array) -> list[float | None]:
@@ -199,15 +210,7 @@ class Survey:
         if isinstance(self.design, MorrisDesign):
             result = elementary_effects(self.design, treated.values, treated.rows, choice.repetitions)
         elif choice.method == "expansion":
-            u = self.design.points(0, len(values))[treated.rows]
-            y = treated.values[:, 0]
-            germs = tuple(p.distribution.germ for p in choice.parameters)
-            fitted = fit_expansion(
-                germs, u, y, degree=analysis.degree, interaction=analysis.interaction, folds=analysis.folds
-            )
-            result = expansion_indices(
-                fitted, choice.groups, u, y, confidence=analysis.confidence, resamples=analysis.resamples
-            )
+            result = self._expansion(treated)
         else:
             _, result = self._sobol(values)
             if trace:
@@ -221,6 +224,32 @@ class Survey:
             treated=treated,
             trace=tuple(steps),
             warnings=tuple(warnings),
+            expansion=self._expansion(treated) if analysis.expansion else None,
+        )
+
+    def _expansion(self, treated: Treated) -> ExpansionIndices:
+        """The polynomial through all cases of the rows that are kept."""
+        choice, analysis, width = self.choice, self.choice.analysis, self.design.row_cases
+        points = self.design.points(0, (int(treated.rows.max()) + 1) * width)
+        u = points.reshape(-1, width, points.shape[1])[treated.rows].reshape(-1, points.shape[1])
+        y = treated.values.ravel()
+        fitted = fit_expansion(
+            tuple(p.distribution.germ for p in choice.parameters),
+            u,
+            y,
+            degree=analysis.degree,
+            interaction=analysis.interaction,
+            folds=analysis.folds,
+            row_cases=width,
+        )
+        return expansion_indices(
+            fitted,
+            choice.groups,
+            u,
+            y,
+            confidence=analysis.confidence,
+            resamples=min(analysis.resamples, MOST_REFITS),
+            row_cases=width,
         )
 
     def _sobol(self, values: Array) -> tuple[Treated, SobolIndices]:

@@ -67,7 +67,8 @@ class Analysis:
     """How the samples are looked at; see `estimator`, `expansion`, `morris`, `failure` for the words.
 
     `quantities`: variables of the store (empty: all numbers). `tolerance`: the study stops when the limits of all
-    first and total indices lie no farther than this from them (0: never).
+    first and total indices lie no farther than this from them (0: never). `expansion`: fit one to the cases of a Sobol
+    design too.
     """
 
     quantities: tuple[str, ...] = ()
@@ -76,6 +77,7 @@ class Analysis:
     confidence: float = 0.95
     resamples: int = 1000
     tolerance: float = 0.0
+    expansion: bool = False
     degree: int = 4
     interaction: int = 2
     folds: int = 5
@@ -284,7 +286,8 @@ def _analysis(section: Section, method: str, sampling: str, replicates: int) -> 
                 f"at least {LEAST_REPLICATES} replicates",
             )
         words["tolerance"] = section.number("tolerance", 0.0, least=0.0, most=1.0)
-    if method == "expansion":
+        words["expansion"] = section.flag("expansion", False)
+    if method == "expansion" or words.get("expansion"):
         words["degree"] = _whole(section, "degree", 4, least=1, most=20)
         words["interaction"] = _whole(section, "interaction", 2, least=1, most=20)
         words["folds"] = _whole(section, "folds", 5, least=2, most=100)

@@ -181,7 +181,15 @@ def _select(germs: tuple[str, ...], u: Array, y: Array, degrees: range, interact
 
 
 def fit_expansion(
-    germs: tuple[str, ...], u: Array, y: Array, *, degree: int = 5, interaction: int = 2, folds: int = 5, seed: int = 0
+    germs: tuple[str, ...],
+    u: Array,
+    y: Array,
+    *,
+    degree: int = 5,
+    interaction: int = 2,
+    folds: int = 5,
+    seed: int = 0,
+    row_cases: int = 1,
 ) -> Expansion:
     """Fit samples.
 
@@ -199,6 +207,8 @@ def fit_expansion(
         Of the cross-validation; 0: none (its error is nan).
     seed : int
         Of the cut into folds.
+    row_cases : int
+        So many neighbouring samples share coordinates (the row of a design) and stay together in a fold.
     """
     if len(u) != len(y) or len(y) < 10 or u.shape[1] != len(germs):
         raise InputError(
@@ -216,7 +226,9 @@ def fit_expansion(
     error = np.nan
     if folds:
         squares = 0.0
-        for held in np.array_split(stream(seed, folds).permutation(len(y)), folds):
+        rows = np.arange(len(y)).reshape(-1, row_cases)
+        for part in np.array_split(stream(seed, folds).permutation(len(rows)), folds):
+            held = rows[part].ravel()
             kept = np.setdiff1d(np.arange(len(y)), held)
             inner, _ = _select(germs, u[kept], y[kept], degrees, interaction)
             c = np.linalg.lstsq(basis(germs, inner, u[kept]), y[kept], rcond=None)[0]
@@ -234,8 +246,9 @@ def expansion_indices(
     confidence: float = 0.95,
     resamples: int = 200,
     seed: int = 0,
+    row_cases: int = 1,
 ) -> ExpansionIndices:
-    """Indices of an expansion fitted to the samples `u`, `y`, with limits.
+    """Indices of an expansion fitted to the samples `u`, `y`, with limits; whole rows of samples are drawn anew.
 
     What the polynomial does not describe may belong to any parameter, so the cross-validation error is added to the
     upper limit of a total index and subtracted from the lower limit of a first order index.
@@ -255,10 +268,10 @@ def expansion_indices(
         return np.stack([*first, *total, *both], axis=-1)
 
     found = shares(expansion.coefficients.copy())
-    matrix, n = basis(expansion.germs, expansion.terms, u), len(y)
+    matrix, whole = basis(expansion.germs, expansion.terms, u), np.arange(len(y)).reshape(-1, row_cases)
     drawn = np.empty((resamples, expansion.coefficients.size))
     for r in range(resamples):
-        rows = stream(seed, r).integers(0, n, size=n)
+        rows = whole[stream(seed, r).integers(0, len(whole), size=len(whole))].ravel()
         drawn[r] = np.linalg.lstsq(matrix[rows], y[rows], rcond=None)[0]
     sample = shares(drawn)
     tail = (1.0 - confidence) / 2.0

@@ -339,6 +339,17 @@ def test_a_case_that_never_answers_is_passed_over(executor: str, attempts: int, 
         assert dataset.seen.values[[0, 1, 3, 4, 5]].tolist() == [0.1, 0.2, 0.4, 0.5, 0.6]
 
 
+def test_a_batch_that_never_answers_is_computed_case_by_case(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(REGISTER.format(folder=str(Path(sample_quantity.__file__).parent)))
+    study = write_study(tmp_path, HANG, quantity='"hang_together"')
+    words = [*COMMAND, "run", str(study), "--json", "--executor", "processes", "--workers", "1"]
+    env = {**environment(), "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=240, env=env)
+    assert "a batch of cases gives no answer" in done.stderr
+    assert "case 2 gives no answer" in done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["statuses"] == {"ok": 5, "time_limit": 1}
+
+
 def test_failed_cases_change_the_exit_code_and_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = write_study(tmp_path)
     assert main(["run", str(study), "--json", "--executor", "threads", "--workers", "2"]) == 1

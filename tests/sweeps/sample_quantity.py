@@ -1,5 +1,6 @@
 """A quantity for tests: natural frequencies at speeds of its own, so it has options, a file and a coordinate."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +94,14 @@ class Hang:
         return CaseResult(status=int(Status.OK), numbers={"seen": friction})
 
 
+class HangTogether(Hang):
+    """The same for batches."""
+
+    def batch(self, models: Sequence[Model], seeds: Sequence[int]) -> list[CaseResult]:
+        """Hangs if any of them does."""
+        return [self(model, seed) for model, seed in zip(models, seeds, strict=True)]
+
+
 @numba.njit(nogil=True)
 def endless(x: float) -> float:
     """Turns until the process ends."""
@@ -122,5 +131,6 @@ import sys
 sys.path.append({folder!r})
 from railsweep.sweeps import quantity, watchdog
 quantity.QUANTITIES["hang"] = "sample_quantity:Hang"
+quantity.QUANTITIES["hang_together"] = "sample_quantity:HangTogether"
 watchdog.SLACK_S = 4.0
 """

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from railsweep.engine import Track, assemble
-from railsweep.engine.linear_stability import stability
 from railsweep.engine.model import Model
-from railsweep.sweeps.linear_critical_speed import LinearCriticalSpeed, ScanRange, eigenpair, running
+from railsweep.sweeps.linear_critical_speed import LinearCriticalSpeed, ScanRange, eigenpair, running_pairs
 
 
 class SampleStudy:
@@ -40,7 +39,7 @@ def test_it_is_the_lowest_crossing_of_a_scan(radius_m: float) -> None:
     for _ in range(6):
         case = binder(nominal * (1.0 + 0.1 * draw.uniform(-1.0, 1.0, 4)))
         found = quantity(case, 0).numbers
-        lowest = running(case, stability(case, SCAN.speeds).crossings)[0]
+        lowest = running_pairs(case, SCAN)[0]
         assert found["critical_speed_mps"] == pytest.approx(lowest.speed_mps, rel=1e-7)
         assert found["crossing_hz"] == pytest.approx(lowest.frequency_hz, rel=1e-6)
         scanned += found["scanned"]

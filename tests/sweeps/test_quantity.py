@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import xarray
 from sample_quantity import RAMP
-from sample_study import SPECTRUM, bits, computed, write_study
+from sample_study import SIMULATION, SPECTRUM, bits, computed, write_study
 
 from railsweep.engine import assemble, write_contact_table
 from railsweep.engine.errors import InputError
 from railsweep.sweeps import load_study, make_plan, open_store
 from railsweep.sweeps.export import export
-from railsweep.sweeps.quantity import QUANTITIES, Dimension, Variable, quantity_class
+from railsweep.sweeps.quantity import QUANTITIES, REFUSED, Dimension, Variable, quantity_class
 from railsweep.sweeps.repair import examine
 from railsweep.sweeps.session import evaluator_of
 from railsweep.sweeps.store import own_dimensions
@@ -31,6 +31,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_registered_quantity_can_be_imported() -> None:
     for name in QUANTITIES:
         assert callable(quantity_class(name))
+
+
+def test_a_batch_is_its_cases_one_by_one(tmp_path: Path) -> None:
+    """Among them cases that derail and, beside them, values that the model refuses."""
+    study = load_study(write_study(tmp_path, SIMULATION))
+    evaluator, plan = evaluator_of(study, tmp_path), make_plan(study, 1)
+    values = [plan.values(plan.position(case)) for case in range(plan.cases)]
+    seeds = [plan.seed(v) for v in values]
+    alone = [evaluator(v, seed) for v, seed in zip(values, seeds, strict=True)]
+    assert evaluator.batch_size > 1
+    assert repr(evaluator.batch(values, seeds)) == repr(alone)
+    refused = (values[0][0], values[0][1], -1.0, values[0][3])
+    mixed = evaluator.batch([values[0], refused, values[1]], seeds[:3])
+    assert [r.status for r in mixed] == [0, REFUSED, 0]
+    assert mixed[0] == alone[0]
 
 
 def test_arrays_of_a_quantity_carry_their_coordinate(folder: Path) -> None:

@@ -15,6 +15,7 @@ from railsweep.sweeps import load_study, open_or_create, open_store, run_session
 from railsweep.sweeps.sensitivity.analysis import Survey
 from railsweep.sweeps.sensitivity.choice import SensitivityChoice
 from railsweep.sweeps.sensitivity.estimator import SobolIndices, sobol_indices
+from railsweep.sweeps.sensitivity.expansion import fit_expansion
 
 # Damping at 60 m/s over yaw damping and friction; curves tighter than some 2 km derail the conical wheels.
 STUDY = """
@@ -151,6 +152,30 @@ def test_other_methods_and_their_pictures(method: str, tmp_path: Path, capsys: p
     else:
         assert 0.0 <= outcome["cv_error"] < 1.0
         assert 0.9 < sum(f["value"] for f in outcome["first"].values()) <= 1.0 + 1e-9
+
+
+def test_an_expansion_through_the_cases_of_a_sobol_design(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, "expansion = true\nfolds = 4")
+    assert cli.main(["sensitivity", str(path), "--json", "--plot", str(tmp_path / "p.png")]) == 0
+    (outcome,) = json.loads(capsys.readouterr().out)["outcomes"]
+    second = outcome["expansion"]
+    assert 0.0 < second["cv_error"] < 0.05
+    for name, one in second["total"].items():
+        direct = outcome["total"][name]
+        assert max(one["low"], direct["low"]) <= min(one["high"], direct["high"])
+    assert cli.main(["sensitivity", str(path), "--no-run"]) == 0
+    assert "on the right: polynomial chaos" in capsys.readouterr().out
+
+
+def test_rows_of_a_design_stay_together_in_a_fold() -> None:
+    # noise that the cases of a row share: whoever sees some of them knows the others
+    width, rng = 4, np.random.default_rng(5)
+    u = np.repeat(rng.random((40, 6)), width, axis=0)
+    y = np.repeat(rng.standard_normal(40), width)
+    torn = fit_expansion(("uniform",) * 6, u, y, degree=2, folds=5)
+    whole = fit_expansion(("uniform",) * 6, u, y, degree=2, folds=5, row_cases=width)
+    assert torn.cv_error < 0.5
+    assert whole.cv_error > 0.9
 
 
 def test_a_study_stops_when_its_indices_are_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,150 @@
+"""The quantity "nonlinear_critical_speed": the fold of the hunting branch, warm from the nominal vehicle's cycle.
+
+A search from scratch (`critical_speeds`) carries hunting down from above the linear critical speed. Here that is done
+for the nominal vehicle, once per track; its cycle is followed up again to some way above its fold. There every case
+begins, on the nominal cycle, and goes down in speed with a short dwell (faster still, if it does not hunt there); the
+cycle met last is found by shooting and followed to the fold. A case whose way down leads to no fold is searched from
+scratch and says so. A case depends on the study and its own values only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from railsweep.engine.document import Section
+from railsweep.kernels.status import Status
+from railsweep.sweeps.bifurcation.critical_quantity import SearchOptions, read_search, search_of
+from railsweep.sweeps.quantity import CaseResult, ReadFile, Variable, refuse_axis, short
+
+if TYPE_CHECKING:
+    from railsweep.engine.model import Model
+    from railsweep.sweeps.bifurcation.cycle import CyclePoint
+    from railsweep.sweeps.study import Study
+
+Array = NDArray[np.float64]
+
+STARTS = 3  # speeds above the nominal fold, `margin` apart
+DWELL_S = 1.5  # at every speed on the way down: some seven periods
+RTOL = 1e-4  # of the flow: folds to 2e-3 m/s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmOptions:
+    """[nonlinear_critical_speed]: those of the search, and how far above the nominal fold cases begin (share of it)."""
+
+    search: SearchOptions
+    margin: float
+
+
+class NonlinearCriticalSpeed:
+    """Lowest speed at which hunting persists."""
+
+    variables = (
+        Variable(name="nonlinear_mps", unit="m/s", title="lowest speed at which hunting persists: fold of the cycles"),
+        Variable(name="nonlinear_frequency_hz", unit="Hz", title="frequency of hunting there"),
+        Variable(name="nonlinear_amplitude_m", unit="m", title="largest lateral amplitude of a wheelset there"),
+        Variable(name="method", unit="1", title="how it was found: fold, hopf, ramp", dtype="string"),
+        Variable(name="searched", unit="1", title="1: found by a search of the case from scratch", dtype="int64"),
+    )
+
+    @classmethod
+    def read_options(cls, section: Section, read_file: ReadFile) -> WarmOptions:
+        """The keys of every search for cycles, and `margin`."""
+        margin = section.number("margin", 0.25, above=0.0, most=1.0)
+        return WarmOptions(search=read_search(section, points=40), margin=margin)
+
+    def __init__(self, study: Study, model: Model) -> None:
+        refuse_axis(study, "speed_mps", "other parameters: the critical speed is what is looked for")
+        self.search = search_of(study.options.search, threads=1)
+        self.margin: float = study.options.margin
+        self.model = model
+        self.case_seconds = 2.5
+        self._nominal: dict[tuple[float, float], list[CyclePoint]] = {}
+        self._lock = Lock()
+
+    def warm_up(self, model: Model) -> None:
+        """Compile simulation, flow and monodromy."""
+        from railsweep.sweeps.bifurcation.critical_speed import warm_up
+
+        warm_up(model, self.search)
+
+    def __call__(self, model: Model, seed: int) -> CaseResult:
+        """One case."""
+        from railsweep.sweeps.bifurcation.critical_speed import critical_speeds, largest_amplitude
+
+        fold = self._warm(model)
+        if fold is not None:
+            return CaseResult(
+                status=int(Status.OK),
+                numbers={
+                    "nonlinear_mps": fold.parameter,
+                    "nonlinear_frequency_hz": fold.frequency_hz,
+                    "nonlinear_amplitude_m": largest_amplitude(model, fold),
+                    "method": "fold",
+                    "searched": 0,
+                },
+            )
+        found = critical_speeds(model, self.search)
+        speed = found.linear_mps if found.method == "hopf" else next(iter(found.nonlinear_mps), None)
+        numbers: dict[str, Any] = {
+            "nonlinear_frequency_hz": found.frequency_hz,
+            "nonlinear_amplitude_m": found.amplitude_m,
+            "method": found.method,
+            "searched": 1,
+        }
+        if speed is not None:
+            numbers["nonlinear_mps"] = speed
+        status = found.status if speed is not None or found.status != Status.OK else Status.NEWTON_FAILED
+        return CaseResult(status=int(status), reason=short(found.reason), numbers=numbers)
+
+    def _warm(self, model: Model) -> CyclePoint | None:
+        """The fold of a case from the nominal cycle on its track; None: it must be searched."""
+        from railsweep.engine.model import ModelError
+        from railsweep.sweeps.bifurcation.critical_speed import critical_speeds_below, damped, descend
+
+        case, search = damped(model, self.search), replace(self.search, dwell_s=DWELL_S, rtol=RTOL)
+        for nominal in self._cycles(model):
+            try:
+                way = descend(case, nominal.parameter, search, nominal.start)
+                if way.alive:
+                    found = critical_speeds_below(case, way, search)
+                    return found.cycles[-1] if found.method == "fold" else None
+            except ModelError:
+                break
+        return None
+
+    def _cycles(self, model: Model) -> list[CyclePoint]:
+        """The nominal cycles from which cases on the track of this one begin, slowest first."""
+        from railsweep.kernels import record as slot
+
+        operation = model.arrays.operation
+        track = float(operation[slot.CURVATURE]), float(operation[slot.CANT])
+        with self._lock:
+            if track not in self._nominal:
+                nominal = self.model
+                if not nominal.track.varies:
+                    nominal = nominal.bind(["track.curvature_1pm", "track.cant_rad"])(track)
+                self._nominal[track] = self._above_fold(nominal)
+        return self._nominal[track]
+
+    def _above_fold(self, nominal: Model) -> list[CyclePoint]:
+        from railsweep.sweeps.bifurcation.continuation import BranchEnd
+        from railsweep.sweeps.bifurcation.critical_speed import critical_speeds, damped, follow
+
+        found = critical_speeds(nominal, self.search)
+        if found.method != "fold":
+            return []
+        wanted = [(1.0 + self.margin * k) * found.nonlinear_mps[0] for k in range(1, STARTS + 1)]
+        last = found.cycles[0]
+        kept = [last]
+        for point in follow(damped(nominal, self.search), last, self.search, 1, BranchEnd()):
+            if len(kept) <= STARTS and point.parameter >= wanted[len(kept) - 1]:
+                kept.append(point)
+            if len(kept) > STARTS or point.kind == "fold":
+                break
+        return kept[1:] or kept
