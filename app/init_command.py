@@ -26,12 +26,13 @@ formulation = "physics"          # or "dytsi"
 
 [track]                          # what the axes below do not vary
 cant_mm = 0.0                    # also: radius_m, hand, transition_m, transition
+# irregularity = "erri-high,seed=3"   # rough track; then irregularity.seed and irregularity.scale may be axes
 
 [operation]
 speed_mps = 20.0
 
 [solver]
-method = "dopri5"                # explicit: dopri5, dop853, rkf34; implicit: nt1, jkt, esdirk54, bdf, ...; auto
+method = "dopri5"                # explicit: dopri5, dop853, rkf34; implicit: nt1, jkt, esdirk54, radau, ...; auto
 rtol = 1e-6
 atol = 1e-9
 duration_s = 2.0

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from railsweep.sweeps.progress import Progress
     from railsweep.sweeps.sensitivity.analysis import Outcome, Survey
     from railsweep.sweeps.sensitivity.choice import SensitivityChoice
+    from railsweep.sweeps.sensitivity.expansion import ExpansionIndices
     from railsweep.sweeps.store import StudyStore
     from railsweep.sweeps.study import Study
     from railsweep.sweeps.task import Stop
@@ -174,6 +175,15 @@ def line(outcome: Outcome) -> str:
     return f"{heading(outcome)}, {outcome.result.rows} rows: {parts}"
 
 
+def about_expansion(r: ExpansionIndices) -> str:
+    """Size and error of an expansion in one line."""
+    e = r.expansion
+    return (
+        f"polynomial chaos: mean {e.mean:.6g}, std {e.variance**0.5:.4g}; {len(e.terms)} terms, "
+        f"cross-validation error {e.cv_error:.2g} of the variance"
+    )
+
+
 def table(outcome: Outcome) -> list[str]:
     """Figures of one outcome as text, largest first."""
     import numpy as np
@@ -192,16 +202,15 @@ def table(outcome: Outcome) -> list[str]:
         if isinstance(r, SobolIndices):
             lines.append(f"  mean {r.mean:.6g}, std {np.sqrt(r.variance):.4g}; limits: {r.interval}")
         else:
-            e = r.expansion
-            lines.append(
-                f"  mean {e.mean:.6g}, std {np.sqrt(e.variance):.4g}; {len(e.terms)} terms, "
-                f"cross-validation error {e.cv_error:.2g} of the variance"
-            )
+            lines.append(f"  {about_expansion(r)}")
+        both = [r.first, r.total]
         lines.append(f"  {'':{width}}  {'first':>8} {'limits':>18}  {'total':>8} {'limits':>18}")
+        if outcome.expansion is not None:
+            both += [outcome.expansion.first, outcome.expansion.total]
+            lines[-1] += f"  {'first':>8} {'limits':>18}  {'total':>8} {'limits':>18}"
+            lines.insert(-1, f"  on the right: {about_expansion(outcome.expansion)}")
         for i in np.argsort(-r.total.value):
-            cells = "  ".join(
-                f"{e.value[i]:>8.4f} {f'[{e.low[i]:.4f}, {e.high[i]:.4f}]':>18}" for e in (r.first, r.total)
-            )
+            cells = "  ".join(f"{e.value[i]:>8.4f} {f'[{e.low[i]:.4f}, {e.high[i]:.4f}]':>18}" for e in both)
             lines.append(f"  {outcome.groups[i]:{width}}  {cells}")
         if r.second is not None:
             for k in np.argsort(-np.abs(r.second.value))[:5]:

@@ -72,6 +72,11 @@ def _bars(axis: Any, outcome: Outcome, result: SobolIndices | ExpansionIndices) 
         value = estimate.value[order]
         limits = np.abs(np.stack([value - estimate.low[order], estimate.high[order] - value]))
         axis.barh(y + offset, value, 0.38, xerr=limits, color=colour, label=label, error_kw={"lw": 0.9, "capsize": 2})
+    if outcome.expansion is not None:
+        for estimate, offset in ((outcome.expansion.first, -0.2), (outcome.expansion.total, 0.2)):
+            axis.plot(estimate.value[order], y + offset, "D", color="0.15", markersize=3.5)
+        error = outcome.expansion.expansion.cv_error
+        axis.plot([], [], "D", color="0.15", markersize=3.5, label=f"polynomial chaos (error {error:.2g})")
     axis.set_yticks(y, [outcome.groups[i] for i in order])
     axis.invert_yaxis()
     axis.axvline(0.0, color="0.3", linewidth=0.8)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from railsweep.engine.simulation import Trajectory
 
 SHAPES = ("clothoid", "bloss", "cosine")
-METHODS = ("auto", "dopri5", "dop853", "rkf34", "nt1", "jkt", "esdirk54", "bdf", "bsimp", "seulex")
+METHODS = ("auto", "dopri5", "dop853", "rkf34", "nt1", "jkt", "esdirk54", "radau", "bdf", "bsimp", "seulex")
 OUT_ENDINGS = (".zarr", ".h5", ".hdf5", ".nc")
 
 LONGEST_S = 1e6

@@ -58,6 +58,11 @@ class Slice:
         return np.asarray(self.status == PENDING)
 
     @property
+    def without(self) -> NDArray[np.bool_]:
+        """Cases that went well and have no such number, as a vehicle that never turns unstable."""
+        return np.isnan(self.numbers) & np.isin(self.status, GOOD)
+
+    @property
     def failed(self) -> NDArray[np.bool_]:
         """Cases that ended with a failure status."""
         return ~np.isin(self.status, (*GOOD, PENDING))
@@ -234,7 +239,11 @@ def _map(part: Slice, figure: Any, panel: Any) -> list[Any]:
                 panel.contour(along.places, down.places, numbers, levels=[0.0], colors="k", linewidths=1.8)
     keys: list[Any] = []
     blank = colors.ListedColormap(["0.95"])
-    for mask, hatch, word in ((part.failed, "////", "failed"), (part.pending, "..", "pending")):
+    for mask, hatch, word in (
+        (part.failed, "////", "failed"),
+        (part.without, "xx", "without a value (the reason stands in the store)"),
+        (part.pending, "..", "pending"),
+    ):
         mask = mask & np.isnan(part.numbers)
         if mask.any() and part.variable != "status":
             cells = np.ma.masked_array(np.zeros(mask.shape), ~mask)

@@ -35,6 +35,8 @@ from railsweep.sweeps.session import evaluator_of, measured_cost
 from railsweep.sweeps.study import ExecutorChoice
 from railsweep.sweeps.task import BlockReport, Stop
 
+MOTION_S = 3.2  # of motion: about 50 ms of work for a case among others in lanes
+
 SIMULATIONS = """
 name = "simulations"
 quantity = "simulation"
@@ -180,7 +182,7 @@ def overhead(quick):
     """Store cost of every block and idle time between blocks, as shares of the computation."""
     count, results = (25 if quick else 250), {}
     for kind in ("processes", "dask", "mpi"):
-        run = timed_run(SIMULATIONS, kind, 2, duration=0.9, count=count, block=10 if quick else 25)
+        run = timed_run(SIMULATIONS, kind, 2, duration=MOTION_S, count=count, block=10 if quick else 25)
         results[kind] = {
             **run,
             "case_ms": 1e3 * run["compute_s"] / run["cases"],

@@ -13,8 +13,8 @@ of comparison. That is 1 s for hunting, which is chaotic: a kick of 1e-12 m has 
 
 t/rhs: time / (right-hand sides x time of one), Jacobians not counted; +J: with each Jacobian counted at its own time.
 A solver whose run would take longer than the budget runs up to the time of comparison only and is scaled (mark *).
-The ensemble: wagons at 40 to 100 m/s, 10 s each, on 1 and 2 threads, beside numbalsoda's dop853 in a
-parallel loop (its lsoda is 7 to 15 times slower while hunting, see the table).
+The ensemble: wagons at 40 to 100 m/s, 10 s each, on 1 and 2 threads, in lanes and one by one, beside numbalsoda's
+dop853 in a parallel loop (its lsoda is 7 to 15 times slower while hunting, see the table).
 Single runs are timed in CPU seconds of the process, best of five when short; the ensemble in wall-clock seconds.
 Nothing is asserted on a time; a run is appended to history/wagon_solvers.json.
 """
@@ -54,7 +54,7 @@ QUICK_S = 1.0  # runs shorter than this are repeated and the best time counts
 ATOL_RATIO = 1e-3
 SAMPLES = 20
 EQUAL = 1.05  # errors within this factor count as equal
-OURS = ("dopri5", "dop853", "auto", "bdf", "esdirk54", "nt1", "seulex", "bsimp")
+OURS = ("dopri5", "dop853", "auto", "bdf", "radau", "esdirk54", "nt1", "seulex", "bsimp")
 CASES = ("hunting", "decay", "transition")
 
 
@@ -270,15 +270,19 @@ def ensemble(table: ContactTable, cases: int, duration_s: float) -> dict[str, fl
     for i, name in enumerate(("wheelset_ll.y", "wheelset_lt.y", "wheelset_tl.y", "wheelset_tt.y")):
         start[base.index(name)] = 5e-3 * (-1) ** i
     results: dict[str, float] = {}
-    ends: dict[int, Any] = {}
-    simulate_ensemble(models[:2], start, (0.0, 1e-3), threads=2, rtol=1e-6, atol=1e-9)
-    for threads in (1, 2):
-        clock = time.perf_counter()
-        runs = simulate_ensemble(models, start, (0.0, duration_s), threads=threads, rtol=1e-6, atol=1e-9)
-        results[f"ours dopri5, {threads} threads"] = time.perf_counter() - clock
-        ends[threads] = np.array([run.y_end for run in runs])
-    same = np.array_equal(ends[1], ends[2])
-    print(f"\nensemble of {cases} wagons, {duration_s:g} s each: bitwise equal on 1 and 2 threads: {same}")
+    ends: dict[str, list[Array]] = {}
+    for method in ("dopri5", "dop853"):
+        for lanes in (True, False):
+            for threads in (1, 2):
+                options = {"method": method, "rtol": 1e-6, "atol": 1e-9, "threads": threads, "lanes": lanes}
+                simulate_ensemble(models[:2], start, (0.0, 1e-3), **options)
+                clock = time.perf_counter()
+                runs = simulate_ensemble(models, start, (0.0, duration_s), **options)
+                results[f"ours {method}, {'lanes, ' if lanes else ''}{threads} threads"] = time.perf_counter() - clock
+                ends.setdefault(method, []).append(np.array([run.y_end for run in runs]))
+    same = all(np.array_equal(e, found[0]) for found in ends.values() for e in found)
+    print(f"\nensemble of {cases} wagons, {duration_s:g} s each")
+    print(f"bitwise equal on 1 and 2 threads, in lanes and alone: {same}")
     if installed("numbalsoda"):
         import numbalsoda
 
@@ -297,7 +301,15 @@ def ensemble(table: ContactTable, cases: int, duration_s: float) -> dict[str, fl
                 print(f"{label}: {failed} cases failed")
     for name, seconds in results.items():
         print(f"{name:32s} {seconds:8.2f} s  {cases / seconds:8.1f} wagons/s")
-    print(f"two threads are {results['ours dopri5, 1 threads'] / results['ours dopri5, 2 threads']:.2f} x one")
+    for method in ("dopri5", "dop853"):
+        one, two = (results[f"ours {method}, lanes, {k} threads"] for k in (1, 2))
+        alone = results[f"ours {method}, 1 threads"]
+        print(f"{method}: lanes are {alone / one:.2f} x single cases; with them two threads are {one / two:.2f} x one")
+    peer = results.get("numbalsoda dop853, 2 threads")
+    if peer is not None:
+        best = min(results[f"ours {m}, 2 threads"] for m in ("dopri5", "dop853"))
+        laned = min(results[f"ours {m}, lanes, 2 threads"] for m in ("dopri5", "dop853"))
+        print(f"against numbalsoda on 2 threads: single cases {peer / best:.2f} x, lanes {peer / laned:.2f} x as fast")
     return results
 
 
