@@ -5,7 +5,7 @@ compiled once for all problems (see `railsweep.kernels.integrate.call` for how a
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from typing import Any
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from railsweep.engine.errors import InputError, nearest, shown
 from railsweep.engine.lanes import lane_form, lane_group, record_of, share_lanes
-from railsweep.kernels.integrate import call, controller, layout, linear, linear_complex, norm
+from railsweep.kernels.integrate import call, controller, layout, linear, linear_complex, linear_tree, norm
 from railsweep.kernels.integrate.explicit import drive_explicit
 from railsweep.kernels.integrate.lanes import Cases, LaneGroup, drive_lanes
 from railsweep.kernels.integrate.registry import AUTO, METHODS, PUBLISHED_NEWTON, Method
@@ -149,17 +149,30 @@ def dense_solver(n: int) -> LinearSolver:
     )
 
 
-def second_order_solver(n: int, position: Any, velocity: Any) -> LinearSolver:
-    """LU of the matrix without its position rows; y'[position[k]] must equal y[velocity[k]] exactly."""
-    linear.reduced_work(n, position, velocity)
+def body_tree_solver(
+    n: int, nodes: Sequence[Sequence[tuple[int, int]]], pairs: Iterable[tuple[int, int]]
+) -> LinearSolver:
+    """Elimination node by node of the matrix without its position rows, see `railsweep.kernels.integrate.linear_tree`.
+
+    Parameters
+    ----------
+    n : int
+        Number of states.
+    nodes : sequence of sequences of (state, position)
+        States of one body each (at most eight) and their positions, y'[position] = y[state] exactly, or -1.
+    pairs : iterable of (node, node)
+        Nodes whose states depend on each other.
+    """
+    reals, wholes = linear_tree.tree_work(n, nodes, pairs)
+    held = np.array([pair for node in nodes for pair in node if pair[1] >= 0], dtype=np.int64).reshape(-1, 2)
     return LinearSolver(
-        factor=linear.reduced_factor,
-        solve=linear.reduced_solve,
-        work=lambda: linear.reduced_work(n, position, velocity),
+        factor=linear_tree.tree_factor,
+        solve=linear_tree.tree_solve,
+        work=lambda: (reals.copy(), wholes.copy()),
         complex_pair=ComplexPair(
             factor=linear_complex.complex_reduced_factor,
             solve=linear_complex.complex_reduced_solve,
-            work=lambda: linear_complex.complex_reduced_work(n, position, velocity),
+            work=lambda: linear_complex.complex_reduced_work(n, held[:, 1], held[:, 0]),
         ),
     )
 
@@ -760,7 +773,7 @@ def solve(
     stops : array_like
         Points no step may cross; the run restarts there (ends of transitions, breaks of an input).
     linear : LinearSolver, optional
-        Structure of the Newton matrix; dense by default.
+        Structure of the Newton matrix, see `body_tree_solver`; dense by default.
     observer : jitted ``observer(t, y, params, accumulator)``, optional
         Called at every sample. With ``store=False`` the samples themselves are not kept.
     time_limit : float, optional

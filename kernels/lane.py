@@ -455,6 +455,36 @@ def cubic_columns(typing_context: Any, table: Any, first: Any, last: Any, x: Any
     return kind(table, types.int64, types.int64, x), generate
 
 
+@intrinsic(prefer_literal=True)
+def column_product(
+    typing_context: Any, numbers: Any, matrix: Any, vector: Any, low: Any, high: Any, columns: Any
+) -> Any:
+    """(low, high) plus A v; columns of A, two lanes each, stand one after the other from `matrix` on in `numbers`.
+
+    v are the numbers from `vector` on; both places are >= 0. Even and odd columns are summed apart: one sum alone would
+    wait for each of its additions.
+    """
+    count = columns.literal_value
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        array = context.make_array(numbers)(context, builder, args[0])
+        a, v = builder.gep(array.data, [args[1]]), builder.gep(array.data, [args[2]])
+        flags = {"flags": _CONTRACT}
+        sums = [args[3], args[4], None, None]
+        for c in range(count):
+            number = _spread(builder, builder.load(builder.gep(v, [ir.Constant(_WORD, c)])))
+            for half in range(2):
+                place = builder.gep(a, [ir.Constant(_WORD, (2 * c + half) * LANES)])
+                value = builder.load(builder.bitcast(place, _VECTOR.as_pointer()), align=8)
+                term = builder.fmul(value, number, **flags)
+                which = 2 * (c % 2) + half
+                sums[which] = term if sums[which] is None else builder.fadd(sums[which], term, **flags)
+        result = [s if o is None else builder.fadd(s, o, **flags) for s, o in zip(sums[:2], sums[2:], strict=True)]
+        return context.make_tuple(builder, types.UniTuple(lane, 2), result)
+
+    return types.UniTuple(lane, 2)(numbers, matrix, vector, low, high, columns), generate
+
+
 def by_kind(stub: Any) -> Any:
     """Decorator of a function from argument types to the implementation of `stub`, for numbers or for lanes."""
     return overload(stub, jit_options=INLINE_OPTIONS)
@@ -497,6 +527,7 @@ __all__ = [
     "at",
     "by_kind",
     "choose",
+    "column_product",
     "cosine",
     "cubic_columns",
     "is_rows",

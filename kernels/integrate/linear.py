@@ -5,20 +5,20 @@
 
 `reals` and `wholes` are the solver's own work; the drivers never look inside. Two pairs are provided:
 
-DENSE    LU with partial pivoting of M, n x n (Golub & Van Loan 3.4). Matrices are kept by columns: both the
+DENSE    here: LU with partial pivoting of M, n x n (Golub & Van Loan 3.4). Matrices are kept by columns: both the
          factorisation and the triangular solves then run along contiguous memory as axpy loops of four columns,
          which vectorise without reordering a sum.
-REDUCED  second-order structure. With y'[pos] = y[vel] exactly, the rows of M at `pos` read x_pos - g x_vel = b_pos
-         (g = hgamma). Inserting x_pos into the remaining rows r gives a system for x_r only,
+TREE     in `linear_tree`: second-order structure, block by block along the body tree. With y'[pos] = y[vel] exactly,
+         the rows of M at `pos` read x_pos - g x_vel = b_pos (g = hgamma). Inserting x_pos into the remaining rows r
+         gives a system for x_r only,
              (I - g J_rr - g^2 J_rp E) x_r = b_r + g J_rp b_pos,    E: x_r -> x_vel,
-         of size n - len(pos): half of n for a mechanical system, an eighth of the factorisation work.
+         of size n - len(pos): half of n for a mechanical system.
 """
 
 from typing import Any
 
 import numpy as np
 
-from railsweep.kernels.integrate.vector import combine
 from railsweep.kernels.jit import exact_jit, plain_jit
 
 
@@ -129,77 +129,6 @@ def dense_solve(reals: Any, wholes: Any, b: Any) -> None:
     """b <- (I - hgamma J)^-1 b."""
     n = b.size
     lu_solve(reals.reshape((n, n)), wholes, b)
-
-
-def reduced_work(n: int, position: Any, velocity: Any) -> tuple[Any, Any]:
-    """Work arrays of the reduced pair; y'[position[k]] = y[velocity[k]] must hold exactly.
-
-    wholes = [p, position (p), place of velocity[k] among the rest (p), rest (m), pivots (m)], m = n - p
-    reals  = [LU (m, m), g J_rp (p, m), right-hand side (m), its part at `position` (p), g]
-    """
-    position = np.asarray(position, dtype=np.int64)
-    velocity = np.asarray(velocity, dtype=np.int64)
-    if position.shape != velocity.shape or position.ndim != 1:
-        raise ValueError("position and velocity need one index each per degree of freedom")
-    rest = np.setdiff1d(np.arange(n), position)
-    if rest.size + position.size != n or not np.all(np.isin(velocity, rest)):
-        raise ValueError("position indices must be distinct, and no velocity may itself be a position")
-    place = np.searchsorted(rest, velocity)
-    m, p = rest.size, position.size
-    wholes = np.concatenate([[p], position, place, rest, np.zeros(m)]).astype(np.int64)
-    return np.zeros(m * m + m * p + m + p + 1), wholes
-
-
-@plain_jit
-def reduced_factor(jacobian: Any, hgamma: float, reals: Any, wholes: Any) -> int:
-    """LU of I - g J_rr - g^2 J_rp E, see the module docstring."""
-    n = jacobian.shape[0]
-    p = wholes[0]
-    m = n - p
-    position = wholes[1 : 1 + p]
-    place = wholes[1 + p : 1 + 2 * p]
-    rest = wholes[1 + 2 * p : 1 + 2 * p + m]
-    pivot = wholes[1 + 2 * p + m :]
-    column = reals[: m * m].reshape((m, m))
-    coupling = reals[m * m : m * m + m * p].reshape((p, m))
-    for i in range(m):
-        row = rest[i]
-        for j in range(m):
-            column[j, i] = -hgamma * jacobian[row, rest[j]]
-        column[i, i] += 1.0
-        for k in range(p):
-            c = hgamma * jacobian[row, position[k]]
-            coupling[k, i] = c
-            column[place[k], i] -= hgamma * c
-    reals[m * m + m * p + m + p] = hgamma
-    return lu_factor(column, pivot)
-
-
-@plain_jit
-def reduced_solve(reals: Any, wholes: Any, b: Any) -> None:
-    """b <- (I - g J)^-1 b through the reduced system."""
-    n = b.size
-    p = wholes[0]
-    m = n - p
-    position = wholes[1 : 1 + p]
-    place = wholes[1 + p : 1 + 2 * p]
-    rest = wholes[1 + 2 * p : 1 + 2 * p + m]
-    pivot = wholes[1 + 2 * p + m :]
-    column = reals[: m * m].reshape((m, m))
-    coupling = reals[m * m : m * m + m * p].reshape((p, m))
-    x = reals[m * m + m * p : m * m + m * p + m]
-    known = reals[m * m + m * p + m : m * m + m * p + m + p]
-    g = reals[m * m + m * p + m + p]
-    for i in range(m):
-        x[i] = b[rest[i]]
-    for k in range(p):
-        known[k] = b[position[k]]
-    combine(x, coupling, known, p, 1.0, x)
-    lu_solve(column, pivot, x)
-    for k in range(p):
-        b[position[k]] += g * x[place[k]]
-    for i in range(m):
-        b[rest[i]] = x[i]
 
 
 SPLITTER = 134217729.0  # 2^27 + 1

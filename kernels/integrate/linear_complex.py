@@ -3,15 +3,14 @@
     factor(jacobian, hgamma, hdelta, reals, wholes) -> 0, or 1 when the matrix is singular
     solve(reals, wholes, b)                            b <- (I - g J)^-1 b, real parts first, then imaginary parts
 
-The same two pairs as in `linear`, by the same elimination. Real and imaginary parts are kept apart, each by columns, so
-that the inner loops are real axpy loops along contiguous memory.
+A dense pair, and a reduced one: the elimination of positions that `linear` describes, then LU of what is left. Real and
+imaginary parts are kept apart, each by columns, so that the inner loops are real axpy loops along contiguous memory.
 """
 
 from typing import Any
 
 import numpy as np
 
-from railsweep.kernels.integrate.linear import reduced_work
 from railsweep.kernels.jit import plain_jit
 
 
@@ -130,14 +129,21 @@ def complex_dense_solve(reals: Any, wholes: Any, b: Any) -> None:
 
 
 def complex_reduced_work(n: int, position: Any, velocity: Any) -> tuple[Any, Any]:
-    """Work arrays of the reduced pair, see `linear.reduced_work`.
+    """Work arrays of the reduced pair; y'[position[k]] = y[velocity[k]] must hold exactly.
 
-    wholes as there
+    wholes = [p, position (p), place of velocity[k] among the rest (p), rest (m), pivots (m)], m = n - p
     reals  = [LU (m, m) twice, J_rp (p, m), right-hand side (m) twice, hgamma, hdelta]
     """
-    _, wholes = reduced_work(n, position, velocity)
-    p = int(wholes[0])
-    m = n - p
+    position = np.asarray(position, dtype=np.int64)
+    velocity = np.asarray(velocity, dtype=np.int64)
+    if position.shape != velocity.shape or position.ndim != 1:
+        raise ValueError("position and velocity need one index each per degree of freedom")
+    rest = np.setdiff1d(np.arange(n), position)
+    if rest.size + position.size != n or not np.all(np.isin(velocity, rest)):
+        raise ValueError("position indices must be distinct, and no velocity may itself be a position")
+    place = np.searchsorted(rest, velocity)
+    m, p = rest.size, position.size
+    wholes = np.concatenate([[p], position, place, rest, np.zeros(m)]).astype(np.int64)
     return np.zeros(2 * m * m + m * p + 2 * m + 2), wholes
 
 
