@@ -17,7 +17,7 @@ import operator
 from typing import Any
 
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, errors
 from numba.core.cgutils import ir
 from numba.core.datamodel import PrimitiveModel, register_default
 from numba.core.typeconv import Conversion
@@ -264,6 +264,8 @@ def _lane_array(dimensions: int) -> Any:
 @intrinsic
 def as_lanes(typing_context: Any, array: Any) -> Any:
     """A contiguous float array (..., LANES), or a flat one lane after lane, as an array of lanes (the same memory)."""
+    if array.layout != "C":
+        raise errors.NumbaTypeError("only a contiguous array can be read as lanes")
     flat = array.ndim == 1
     kind = _lane_array(1 if flat else array.ndim - 1)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from railsweep.kernels.integrate.call import call_factor
+from railsweep.kernels.integrate.call import borrowed, call_factor
 from railsweep.kernels.integrate.evaluate import evaluate, evaluate_jacobian, first_step
 from railsweep.kernels.integrate.layout import (
     FIRST_STEP,
@@ -212,10 +212,17 @@ def step_estimate(error: float, bias: float, order: int) -> float:
 @jit
 def drive_bdf(problem: Any, history: Any, settings: Any, output: Any, t: float, t_end: float, y_start: Any) -> Any:
     """Integrate from t to t_end. A non-empty `history` (q + 1, n) fixes order q and needs FIXED_STEP (order tests)."""
+    problem, settings = borrowed(problem), borrowed(settings)
     n = y_start.size
     reals = settings.reals
     wholes = settings.wholes
     counters = output.counters
+    control = settings.control
+    stops = settings.stops
+    calls = problem.calls
+    atol = problem.atol
+    linear_reals = problem.linear_reals
+    linear_wholes = problem.linear_wholes
     norm = wholes[NORM]
     highest = min(max(wholes[MAX_ORDER], 1), HIGHEST_ORDER)
     direction = 1.0 if t_end >= t else -1.0
@@ -223,6 +230,7 @@ def drive_bdf(problem: Any, history: Any, settings: Any, output: Any, t: float, 
 
     z = np.zeros((HIGHEST_ORDER + 2, n))
     predicted = np.zeros((HIGHEST_ORDER + 1, n))
+    z_0, predicted_0 = z[0], predicted[0]
     zero = np.zeros(n)
     y = y_start.copy()
     y_new = np.empty(n)
@@ -240,6 +248,7 @@ def drive_bdf(problem: Any, history: Any, settings: Any, output: Any, t: float, 
     row = np.empty(n)
     g = np.zeros((4, settings.event_direction.size))
     kept = begin_output(problem, settings, output, t, y, g, z, row, direction)
+    samples = kept[2]  # apart: whoever reads it there counts references to all that is kept
 
     status = evaluate(problem, t, y, f, counters)
     if status == OK and not all_finite(f):
@@ -259,12 +268,12 @@ def drive_bdf(problem: Any, history: Any, settings: Any, output: Any, t: float, 
     rate = 1.0
 
     while status == OK and t != t_end:
-        settings.control[1] = t
+        control[1] = t
         status = halted(settings, counters)
         if status != OK:
             break
         if begin:
-            limit = min(reals[MAX_STEP], abs(next_target(t, t_end, settings.stops, direction) - t))
+            limit = min(reals[MAX_STEP], abs(next_target(t, t_end, stops, direction) - t))
             if fixed > 0.0:
                 h = direction * fixed
             elif reals[FIRST_STEP] > 0.0 and counters[N_RESTART] == 0:
@@ -298,7 +307,7 @@ def drive_bdf(problem: Any, history: Any, settings: Any, output: Any, t: float, 
             rescale(z, q, eta)
             h *= eta
             eta = 1.0
-        target = next_target(t, t_end, settings.stops, direction)
+        target = next_target(t, t_end, stops, direction)
         step, lands = land(t, h, target)
         at_stop = lands and target != t_end
         if at_stop:
@@ -307,7 +316,7 @@ def drive_bdf(problem: Any, history: Any, settings: Any, output: Any, t: float, 
             rescale(z, q, step / h)
             h = step
 
-        set_weights(norm, z[0], problem.rtol, problem.atol, weight)
+        set_weights(norm, z_0, problem.rtol, atol, weight)
         failure = NO_FAILURE
         newton_failures = 0
         error_failures = 0
@@ -319,7 +328,7 @@ def drive_bdf(problem: Any, history: Any, settings: Any, output: Any, t: float, 
             t_new = target if lands and not at_stop else t + h
             bdf_coefficients(q, h, tau, l, tq)
             taylor_shift(z, q, zero, predicted)
-            copy(predicted[0], y_new)
+            copy(predicted_0, y_new)
             gamma = h / l[1]
             drift = abs(gamma / gamma_factored - 1.0) if gamma_factored != 0.0 else 1.0
             current = False
@@ -341,7 +350,7 @@ def drive_bdf(problem: Any, history: Any, settings: Any, output: Any, t: float, 
                 current = renew
                 if refused == OK:
                     counters[N_FACTOR] += 1
-                    if call_factor(problem.calls, jacobian, gamma, problem.linear_reals, problem.linear_wholes) != 0:
+                    if call_factor(calls, jacobian, gamma, linear_reals, linear_wholes) != 0:
                         refused = NOT_FINITE
                 gamma_factored = gamma
                 lu_step = steps
@@ -446,13 +455,14 @@ def drive_bdf(problem: Any, history: Any, settings: Any, output: Any, t: float, 
             for i in range(n):
                 z[j, i] = predicted[j, i] + lj * correction[i]
         t_new = target if lands else t + h
-        copy(z[0], y_new)
+        copy(z_0, y_new)
         verdict = PASS
-        if not uneventful(settings, output, kept[2], t_new, direction):
+        if not uneventful(settings, output, samples, t_new, direction):
             wants_dense(problem, settings, kept[0], kept[2], t_new, y_new, g[0], g[1], direction)
             verdict, t_new, kept = settle(
                 problem, settings, output, kept, z, q, t_new, h, t, t_new, y_new, g, row, direction, False
             )
+            samples = kept[2]
         t = t_new
         copy(y_new, y)
         if verdict == HALT:
@@ -474,8 +484,12 @@ def drive_bdf(problem: Any, history: Any, settings: Any, output: Any, t: float, 
         if largest == 1.0:
             wait = max(wait, 2)
         else:
-            same = step_estimate(error, BIAS_SAME, q + 1)
-            best = same
+            best = 0.0
+            # the root is worth taking only when the step may grow
+            same = 0.0
+            if wait == 0 or BIAS_SAME * error < WORTHWHILE ** -(q + 1):
+                same = step_estimate(error, BIAS_SAME, q + 1)
+                best = same
             if wait == 0:
                 wait = 2
                 down = 0.0

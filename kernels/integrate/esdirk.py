@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from railsweep.kernels.integrate.call import JACOBIAN, call_factor
+from railsweep.kernels.integrate.call import JACOBIAN, borrowed, call_factor
 from railsweep.kernels.integrate.controller import PUBLISHED_PI, acceptable, factor_accepted, factor_rejected
 from railsweep.kernels.integrate.evaluate import evaluate, evaluate_jacobian, first_step
 from railsweep.kernels.integrate.layout import (
@@ -149,6 +149,7 @@ def predict_published(
 @jit
 def drive_esdirk(problem: Any, tableau: Any, settings: Any, output: Any, t: float, t_end: float, y_start: Any) -> Any:
     """Integrate from t to t_end with an ESDIRK method."""
+    problem, settings, tableau = borrowed(problem), borrowed(settings), borrowed(tableau)
     n = y_start.size
     a = tableau.a
     c = tableau.c

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from railsweep.kernels.integrate.call import borrowed
 from railsweep.kernels.integrate.controller import acceptable, factor_accepted, factor_rejected
 from railsweep.kernels.integrate.evaluate import evaluate, first_step
 from railsweep.kernels.integrate.layout import (
@@ -153,6 +154,7 @@ def dense_coefficients(
 @jit
 def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: float, t_end: float, y_start: Any) -> Any:
     """Integrate from t to t_end with an explicit pair."""
+    problem, settings, tableau = borrowed(problem), borrowed(settings), borrowed(tableau)
     n = y_start.size
     stages = tableau.b.size
     extra = tableau.extra_c.size
@@ -174,6 +176,7 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
     row = np.empty(n)
     g = np.zeros((4, settings.event_direction.size))
     kept = begin_output(problem, settings, output, t, y, g, q, row, direction)
+    samples = kept[2]  # apart: whoever reads it there counts references to all that is kept
 
     status = evaluate(problem, t, y, k[0], counters)
     if status == OK and not all_finite(k[0]):
@@ -263,7 +266,7 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
             continue
 
         verdict = PASS
-        if not uneventful(settings, output, kept[2], t_new, direction):
+        if not uneventful(settings, output, samples, t_new, direction):
             if wants_dense(problem, settings, kept[0], kept[2], t_new, y_new, g[0], g[1], direction):
                 status = dense_coefficients(problem, tableau, t, y, step, k, trial, q, counters)
                 if status != OK:
@@ -272,6 +275,7 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
             verdict, t_new, kept = settle(
                 problem, settings, output, kept, q, degree, t, step, t, t_new, y_new, g, row, direction, may_repeat
             )
+            samples = kept[2]
         if verdict == REPEAT:
             h_full = h if h_full == 0.0 else h_full
             h = (t_new - t) * (1.0 + EVENT_OVERSHOOT)

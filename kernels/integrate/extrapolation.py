@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from railsweep.kernels.integrate.call import call_factor, call_solve
+from railsweep.kernels.integrate.call import borrowed, call_factor, call_solve
 from railsweep.kernels.integrate.evaluate import evaluate, evaluate_jacobian, first_step
 from railsweep.kernels.integrate.layout import (
     FIRST_STEP,
@@ -242,6 +242,7 @@ def drive_extrapolation(
     problem: Any, sequence: Any, settings: Any, output: Any, t: float, t_end: float, y_start: Any
 ) -> Any:
     """Integrate from t to t_end. FIXED_ORDER k with FIXED_STEP uses exactly k columns (order tests)."""
+    problem, settings = borrowed(problem), borrowed(settings)
     n = y_start.size
     steps = sequence.steps
     columns = steps.size

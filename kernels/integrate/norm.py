@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from railsweep.kernels.jit import plain_jit
-from railsweep.kernels.lane import choose, root, size
+from railsweep.kernels.lane import LANES, all_lanes, as_lanes, choose, lane_item, root, size
 
 SCALED, MAXIMUM, PUBLISHED = range(3)
 
@@ -62,17 +62,17 @@ def weighted_norm(kind: int, x: Any, weight: Any) -> float:
             total = max(total, r)
             finite += r * 0.0
         return total + finite
-    # Four sums side by side: one alone waits for each of its additions.
-    second = third = fourth = 0.0
-    whole = x.size - x.size % 4
-    for i in range(0, whole, 4):
+    # eight sums side by side: one alone waits for each of its additions
+    xs, weights = as_lanes(x), as_lanes(weight)
+    even = odd = all_lanes(0.0)
+    pairs = xs.size // 2
+    for i in range(pairs):
+        r, s = xs[2 * i] * weights[2 * i], xs[2 * i + 1] * weights[2 * i + 1]
+        even, odd = even + r * r, odd + s * s
+    even += odd
+    total = (lane_item(even, 0) + lane_item(even, 1)) + (lane_item(even, 2) + lane_item(even, 3))
+    for i in range(2 * LANES * pairs, x.size):
         total += (x[i] * weight[i]) ** 2
-        second += (x[i + 1] * weight[i + 1]) ** 2
-        third += (x[i + 2] * weight[i + 2]) ** 2
-        fourth += (x[i + 3] * weight[i + 3]) ** 2
-    for i in range(whole, x.size):
-        total += (x[i] * weight[i]) ** 2
-    total = (total + second) + (third + fourth)
     if kind == PUBLISHED:
         return math.sqrt(total)
     return math.sqrt(total / x.size)

@@ -19,6 +19,7 @@ import numpy as np
 
 from railsweep.kernels.integrate.call import (
     JACOBIAN,
+    borrowed,
     call_factor,
     call_factor_complex,
     call_solve,
@@ -231,6 +232,7 @@ def newton_collocation(
 @jit
 def drive_radau(problem: Any, tableau: Any, settings: Any, output: Any, t: float, t_end: float, y_start: Any) -> Any:
     """Integrate from t to t_end with Radau IIA."""
+    problem, settings, tableau = borrowed(problem), borrowed(settings), borrowed(tableau)
     n = y_start.size
     c = tableau.c
     degree = 3
