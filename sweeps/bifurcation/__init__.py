@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .cycle import continue_cycle as continue_cycle
     from .cycle import find_cycle as find_cycle
     from .diagram import Diagram as Diagram
+    from .edge import edge_cycle as edge_cycle
     from .equilibrium import EquilibriumPoint as EquilibriumPoint
     from .equilibrium import continue_equilibrium as continue_equilibrium
     from .equilibrium import find_equilibrium as find_equilibrium
@@ -65,6 +66,7 @@ MODULE_OF_NAME = {
     "continue_equilibrium": "equilibrium",
     "critical_speeds": "critical_speed",
     "cycle_from_hopf": "hopf",
+    "edge_cycle": "edge",
     "emerging_branch": "hopf",
     "families_of_model": "family",
     "family_of_model": "family",

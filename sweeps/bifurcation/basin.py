@@ -131,7 +131,7 @@ def try_kick(
 ) -> Kick:
     """What becomes of one start. `watch`: states to look at; default: the lateral displacement of all wheelsets."""
     settings = settings or KickSettings()
-    rows = _watched(family, watch)
+    rows = watched_states(family, watch)
     begin = settings.horizon_s - settings.window_s
     times = begin + np.linspace(0.0, settings.window_s, round(settings.window_s / settings.sample_s) + 1)
     times[-1] = settings.horizon_s
@@ -187,7 +187,7 @@ def smallest_kick(
     settings = settings or KickSettings()
     check_number("kick: largest", largest, above=0.0)
     direction = _direction(family, shape)
-    rest = _rest(family, value) if base is None else np.array(base, dtype=np.float64)
+    rest = rest_of(family, value) if base is None else np.array(base, dtype=np.float64)
 
     def attempt(size: float) -> Kick:
         return try_kick(family, value, rest + size * direction, size=size, watch=watch, settings=settings)
@@ -218,7 +218,8 @@ def smallest_kick(
     )
 
 
-def _watched(family: Family, watch: Sequence[str]) -> list[int]:
+def watched_states(family: Family, watch: Sequence[str]) -> list[int]:
+    """Indices of the states whose amplitude decides."""
     for name in watch:
         if name not in family.states:
             raise InputError("kick: watch", f"{name!r} is not a state, {nearest(name, list(family.states))}")
@@ -243,5 +244,6 @@ def _direction(family: Family, shape: ArrayLike | Mapping[str, float]) -> Array:
     return direction
 
 
-def _rest(family: Family, value: float) -> Array:
+def rest_of(family: Family, value: float) -> Array:
+    """The equilibrium of a vehicle, zero of another system."""
     return np.zeros(family.n) if family.model_at is None else family.model_at(value).equilibrium()

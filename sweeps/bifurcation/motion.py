@@ -70,13 +70,7 @@ def run_motion(model: Model, start: ArrayLike, seconds: float, *, rtol: float = 
     earlier = 0.5 * float((before.max(axis=1) - before.min(axis=1)).max())
     moving = wheels[int(np.argmax(amplitude))]
     y = run.y[moving] - 0.5 * (last[int(np.argmax(amplitude))].max() + last[int(np.argmax(amplitude))].min())
-    rising = np.flatnonzero((y[:-1] < 0.0) & (y[1:] >= 0.0))
-    period, place = 0.0, run.t.size - 1
-    if rising.size >= 3:
-        times = run.t[rising] - y[rising] * SAMPLE_S / (y[rising + 1] - y[rising])
-        count = min(5, rising.size - 1)
-        period = float(times[-1] - times[-1 - count]) / count
-        place = int(rising[-2])
+    period, place = last_cycle(y, SAMPLE_S)
     return Motion(
         status=run.status,
         amplitude_m=amplitude,
@@ -85,6 +79,19 @@ def run_motion(model: Model, start: ArrayLike, seconds: float, *, rtol: float = 
         start=run.y[:, place].copy(),
         period_s=period,
     )
+
+
+def last_cycle(y: Array, sample_s: float) -> tuple[float, int]:
+    """Mean period of the last cycles, at most five, and the sample at which the last whole one begins.
+
+    By the rising zeros of samples about their middle; with fewer than three the period is 0, the place the last sample.
+    """
+    rising = np.flatnonzero((y[:-1] < 0.0) & (y[1:] >= 0.0))
+    if rising.size < 3:
+        return 0.0, y.size - 1
+    times = sample_s * rising - y[rising] * sample_s / (y[rising + 1] - y[rising])
+    count = min(5, rising.size - 1)
+    return float(times[-1] - times[-1 - count]) / count, int(rising[-2])
 
 
 def kicked(model: Model, equilibrium: Array, size_m: float, shape: str = "antisymmetric") -> Array:
