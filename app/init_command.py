@@ -87,8 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the example."""
+    from railsweep.sweeps.input_file import checked_name
     from railsweep.sweeps.quantity import QUANTITIES
-    from railsweep.sweeps.study import checked_name
 
     path = Path(args.file)
     if path.suffix != ".toml":

@@ -15,7 +15,9 @@ samples fade in and out at the ends of the file.
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from railsweep.engine.document import Section, read_limited, read_toml
+from railsweep.engine.document import MAXIMUM_BYTES as MAXIMUM_TOML_BYTES
+from railsweep.engine.document import Section, parse_toml, read_limited
 from railsweep.engine.errors import InputError, nearest, shown
 from railsweep.engine.irregularity import CHANNELS, CONTRIBUTIONS, FADE_M, LARGEST_M, Irregularity, sampled
 from railsweep.engine.irregularity_defect import Defect, defects
@@ -38,6 +41,8 @@ from railsweep.engine.irregularity_spectrum import (
 )
 
 Array = NDArray[np.float64]
+# Contents of a file: path, most bytes, what it should be. Who keeps files elsewhere than on disk passes another one.
+Read = Callable[[Path, int, str], bytes]
 
 MAXIMUM_BYTES = 512 * 2**20
 UNIFORM = 1e-3  # largest departure of a station from its place on the grid, of the step
@@ -48,7 +53,7 @@ FEWEST_ROWS = 8
 MOST_DEFECTS = 100_000
 
 
-def load_irregularity(text: str | Path) -> Irregularity:
+def load_irregularity(text: str | Path, read: Read = read_limited) -> Irregularity:
     """Irregularities from a library spectrum with settings, a ``.toml`` description or a ``.csv`` measurement.
 
     Examples
@@ -60,14 +65,17 @@ def load_irregularity(text: str | Path) -> Irregularity:
     settings = _settings(rest)
     path = Path(head)
     if path.suffix.lower() == ".toml":
-        found = read_irregularity(path)
+        found = read_irregularity(path, read)
         if set(settings) - {"seed"}:
             raise InputError(f"irregularity {head}", f"settings {sorted(settings)} beside a file", "seed")
         return found.with_seed(_whole("seed", settings["seed"])) if settings else found
     if path.suffix.lower() == ".csv":
         if set(settings) - {"fade_m"}:
             raise InputError(f"irregularity {head}", f"settings {sorted(settings)} beside a file", "fade_m")
-        return read_measured(path, fade_m=_number("fade_m", settings["fade_m"]) if settings else FADE_M)
+        fade = _number("fade_m", settings["fade_m"]) if settings else FADE_M
+        return read_measured(path, fade_m=fade, read=read)
+    if path.suffix:
+        raise InputError("irregularity", f"{shown(head)} is no spectrum", "a .csv or a .toml file")
     spectrum = find_spectrum(head, "irregularity")
     allowed = [f.name for f in fields(Realisation) if f.name != "spectrum"]
     arguments: dict[str, Any] = {}
@@ -137,7 +145,11 @@ def scale_of(quantity: str, unit: str, where: str) -> float:
 
 
 def read_measured(
-    path: str | Path, *, fade_m: float = FADE_M, columns: dict[str, tuple[str, str]] | None = None
+    path: str | Path,
+    *,
+    fade_m: float = FADE_M,
+    columns: dict[str, tuple[str, str]] | None = None,
+    read: Read = read_limited,
 ) -> Irregularity:
     """A measured track from a CSV file.
 
@@ -150,7 +162,8 @@ def read_measured(
         Column name in the file -> (quantity, unit); default: the names say so themselves. Other columns are ignored.
     """
     file = Path(path)
-    header, table = _read_table(file)
+    raw = read(file, MAXIMUM_BYTES, "a CSV file of a measured track")
+    header, table = _table(raw, file)
     if columns is None:
         meaning = {i: declared(name, str(file)) for i, name in enumerate(header)}
     else:
@@ -181,12 +194,16 @@ def read_measured(
         angle = quantity == "cross_level" and unit in ANGLE_UNITS
         for channel, factor in (("cross_level", 1.0),) if angle else CONTRIBUTIONS[quantity]:
             values[channel] += factor * samples
-    provenance = {"kind": "measured", "file": file.name, "columns": {header[i]: list(w) for i, w in meaning.items()}}
+    provenance = {
+        "kind": "measured",
+        "file": file.name,
+        "sha256": hashlib.sha256(raw).hexdigest(),
+        "columns": {header[i]: list(w) for i, w in meaning.items()},
+    }
     return sampled(values, step, fade_m=fade_m, provenance=provenance)
 
 
-def _read_table(file: Path) -> tuple[list[str], Array]:
-    raw = read_limited(file, MAXIMUM_BYTES, "a CSV file of a measured track")
+def _table(raw: bytes, file: Path) -> tuple[list[str], Array]:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -243,10 +260,10 @@ def _uniform_step(station: Array, file: Path) -> float:
 # --- description files --------------------------------------------------------------------------------------------
 
 
-def read_irregularity(path: str | Path) -> Irregularity:
+def read_irregularity(path: str | Path, read: Read = read_limited) -> Irregularity:
     """Irregularities from a TOML description."""
     file = Path(path)
-    document = read_toml(file)
+    document = parse_toml(read(file, MAXIMUM_TOML_BYTES, "a TOML file"), str(file))
     kinds = [key for key in ("spectrum", "defect", "measured") if document.has(key)]
     if len(kinds) != 1:
         raise InputError(
@@ -257,7 +274,7 @@ def read_irregularity(path: str | Path) -> Irregularity:
     elif kinds == ["defect"]:
         found = defects([_defect(section) for section in document.sections("defect", most=MOST_DEFECTS)])
     else:
-        found = _measured(document.section("measured"), file.parent)
+        found = _measured(document.section("measured"), file.parent, read)
     document.finish()
     return found
 
@@ -310,7 +327,7 @@ def _defect(section: Section) -> Defect:
     return Defect(**given)
 
 
-def _measured(section: Section, folder: Path) -> Irregularity:
+def _measured(section: Section, folder: Path, read: Read) -> Irregularity:
     name = section.text("file")
     fade = section.number("fade_m", FADE_M, least=0.0)
     columns: dict[str, tuple[str, str]] | None = None
@@ -321,4 +338,4 @@ def _measured(section: Section, folder: Path) -> Irregularity:
             columns[column.text("name")] = (quantity, column.text("unit"))
             column.finish()
     section.finish()
-    return read_measured(folder / name, fade_m=fade, columns=columns)
+    return read_measured(folder / name, fade_m=fade, columns=columns, read=read)

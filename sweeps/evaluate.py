@@ -41,7 +41,7 @@ class Evaluator:
             contact=contact_file or study.profiles or None,
             track=Track(**study.track),
             speed_mps=study.speed_mps,
-            **study.model,
+            **study.settings,
         )
         self.binder = self.model.bind([a.parameter for a in study.axes])
         self.quantity = quantity_class(study.quantity)(study, self.model)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from railsweep.engine.document import Section, check_number, parse_toml, read_limited
 from railsweep.engine.errors import InputError, shown
+from railsweep.sweeps.input_file import MAXIMUM_FILE_BYTES, NAME, InputFiles, checked_name, inner_path, rough_track
 from railsweep.sweeps.population.choice import SearchChoice, read_search
 from railsweep.sweeps.quantity import QUANTITIES, quantity_class
 from railsweep.sweeps.sensitivity.choice import MOST_PARAMETERS, SensitivityChoice, plain_axis, read_sensitivity
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from railsweep.engine.model import Model
 
 MAXIMUM_BYTES = 4 * 2**20
-MAXIMUM_TABLE_BYTES = 256 * 2**20
 MOST_CASES = 10**9
 MOST_AXIS_VALUES = 10**7
 MOST_AXES = 32
@@ -42,7 +42,6 @@ EXECUTORS = ("serial", "threads", "processes", "dask", "mpi")
 STATISTICS = ("min", "max", "mean", "rms", "amplitude", "frequency_hz")
 METHODS = ("dopri5", "dop853", "rkf34", "nt1", "jkt", "esdirk54", "radau", "bdf", "bsimp", "seulex", "auto")
 QUEUES = ("slurm", "pbs", "lsf", "htcondor")
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 URL = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9_./:-]*[A-Za-z0-9_-]\.zarr")
 INFINITE_PARAMETERS = ("track.radius_m", "track.radius")
 
@@ -171,7 +170,7 @@ class Study:
     options
         What the quantity read in its own section; None when it has none.
     files : dict
-        Contents of further input files, which the options name.
+        Contents of further input files, which the options and [track] irregularity name.
     document : dict
         Everything that decides the numbers, as plain data.
     """
@@ -203,6 +202,11 @@ class Study:
     def cases(self) -> int:
         """Size of the whole product."""
         return math.prod(size for _, size in dimensions(self.axes))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """`model` as `assemble` takes it: irregularities made from the files of the study."""
+        return rough_track(self.model, self.files)
 
     @property
     def base(self) -> dict[str, Any]:
@@ -306,7 +310,8 @@ def parse_study(raw: bytes, where: str, folder: Path, library: Path | None = Non
     quantity = top.text("quantity", choices=tuple(QUANTITIES))
     vehicle_name, vehicle, model = _vehicle(top.section("vehicle"), folder, library)
     contact_name, contact, profiles = _contact(top, folder)
-    track, rough = _track(_optional(top, "track"))
+    files = InputFiles(folder)
+    track, rough = _track(_optional(top, "track"), files)
     model |= rough
     operation = _optional(top, "operation")
     speed = operation.number("speed_mps", 20.0, above=0.0, most=1000.0)
@@ -314,8 +319,8 @@ def parse_study(raw: bytes, where: str, folder: Path, library: Path | None = Non
     solver = _solver(_optional(top, "solver"))
     start, random_m = _start(_optional(top, "start"))
     observation = _observation(_optional(top, "observe"))
-    options, files = _options(top, quantity, folder)
-    design = _design(top, vehicle_name, vehicle, model, track, speed)
+    options = _options(top, quantity, files)
+    design = _design(top, vehicle_name, vehicle, model, files, track, speed)
     axes = _axes(top, design)
     executor = _executor(_optional(top, "executor"))
     output = _output(_optional(top, "output"), name)
@@ -338,7 +343,7 @@ def parse_study(raw: bytes, where: str, folder: Path, library: Path | None = Non
         random_m=random_m,
         observation=observation,
         options=options,
-        files=files,
+        files=files.contents,
         axes=axes,
         executor=executor,
         output=output,
@@ -348,23 +353,6 @@ def parse_study(raw: bytes, where: str, folder: Path, library: Path | None = Non
     if study.cases > MOST_CASES:
         raise InputError(top.where("axis"), f"makes {study.cases} cases", f"at most {MOST_CASES}")
     return study
-
-
-def checked_name(where: str, name: str) -> str:
-    """A word that is safe as a file name, a job name and a dimension."""
-    if not NAME.fullmatch(name):
-        raise InputError(where, f"is {shown(name)}", "letters, digits, '_', '.', '-'; not starting with '.' or '-'")
-    return name
-
-
-def inner_path(where: str, text: str) -> Path:
-    """A relative path that stays inside its folder and holds safe names only."""
-    parts = text.split("/")
-    if not all(NAME.fullmatch(part) for part in parts):
-        raise InputError(
-            where, f"is {shown(text)}", "a path inside the folder of the study: names joined by '/', no '..'"
-        )
-    return Path(*parts)
 
 
 def is_url(text: str) -> bool:
@@ -442,7 +430,7 @@ def _contact(top: Section, folder: Path) -> tuple[str, bytes, str]:
     name = section.text("table")
     path = folder / inner_path(section.where("table"), name)
     section.finish()
-    return name, read_limited(path, MAXIMUM_TABLE_BYTES, "a contact table"), ""
+    return name, read_limited(path, MAXIMUM_FILE_BYTES, "a contact table"), ""
 
 
 def _check_profiles(where: str, text: str) -> None:
@@ -463,24 +451,18 @@ def _check_profiles(where: str, text: str) -> None:
             )
 
 
-def _options(top: Section, quantity: str, folder: Path) -> tuple[Any, dict[str, bytes]]:
-    """The section of the quantity and the files it names."""
-    files: dict[str, bytes] = {}
-
-    def read_file(where: str, name: str) -> bytes:
-        files[name] = read_limited(folder / inner_path(where, name), MAXIMUM_TABLE_BYTES, "an input file")
-        return files[name]
-
+def _options(top: Section, quantity: str, files: InputFiles) -> Any:
+    """The section of the quantity."""
     section = _optional(top, quantity)
-    options = quantity_class(quantity).read_options(section, read_file)
+    options = quantity_class(quantity).read_options(section, files.read)
     section.finish()
-    return options, files
+    return options
 
 
-def _track(section: Section) -> tuple[dict[str, Any], dict[str, str]]:
-    """The course of the track, and its irregularities as `assemble` takes them."""
+def _track(section: Section, files: InputFiles) -> tuple[dict[str, Any], dict[str, str]]:
+    """The course of the track, and its irregularities as text."""
     track: dict[str, Any] = {}
-    rough = {"irregularity": _spectrum(section, "irregularity")} if section.has("irregularity") else {}
+    rough = {"irregularity": files.irregularity(section, "irregularity")} if section.has("irregularity") else {}
     if section.has("radius_m"):
         track["radius_m"] = section.number("radius_m")
     track["cant_mm"] = section.number("cant_mm", 0.0)
@@ -489,20 +471,6 @@ def _track(section: Section) -> tuple[dict[str, Any], dict[str, str]]:
     track["transition"] = section.text("transition", "clothoid", choices=("clothoid", "bloss", "cosine"))
     section.finish()
     return track, rough
-
-
-def _spectrum(section: Section, key: str) -> str:
-    """A spectrum by name: a file would be an input that the store does not keep."""
-    from railsweep.engine.irregularity_file import load_irregularity
-
-    text = section.text(key)
-    if Path(text.partition(",")[0]).suffix:
-        raise InputError(section.where(key), f"names the file {shown(text)}", "a spectrum, such as erri-high,seed=3")
-    try:
-        load_irregularity(text)
-    except InputError as error:
-        raise InputError(section.where(key), error.problem, error.allowed) from None
-    return text
 
 
 def _solver(section: Section) -> SolverChoice:
@@ -542,7 +510,13 @@ def _observation(section: Section) -> Observation:
 
 
 def _design(
-    top: Section, name: str, vehicle: bytes, model: dict[str, Any], track: dict[str, Any], speed: float
+    top: Section,
+    name: str,
+    vehicle: bytes,
+    model: dict[str, Any],
+    files: InputFiles,
+    track: dict[str, Any],
+    speed: float,
 ) -> SensitivityChoice | SearchChoice | None:
     """The design of a study with a [sensitivity] or an [optimise] section; None for a plain one."""
     kinds = [kind for kind in ("sensitivity", "optimise") if top.has(kind)]
@@ -558,7 +532,8 @@ def _design(
 
         # the contact decides none of the parameters; the cone needs no table
         described = parse_vehicle(parse_toml(vehicle, name))
-        return assemble(described, contact="cone", track=Track(**track), speed_mps=speed, **model)
+        settings = rough_track(model, files.contents)
+        return assemble(described, contact="cone", track=Track(**track), speed_mps=speed, **settings)
 
     def nominal(parameter: str) -> float:
         return values().layout.value(values().layout.parameters[parameter].name, values().buffer)

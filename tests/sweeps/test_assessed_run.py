@@ -97,7 +97,7 @@ def test_a_measured_reference(tmp_path: Path) -> None:
     [
         ("assessment", '[assessment]\nfigures = ["n_nv"]', TRACK, "n_nv"),
         ("assessment", "", "erri-hihg", "irregularity"),
-        ("assessment", "", "rails.csv", "names the file"),
+        ("assessment", "", "rails.csv", "track.irregularity: names 'rails.csv', which cannot be read"),
         ("misfit", "", TRACK, "misfit.channels"),
         ("misfit", '[misfit]\nchannels = ["wheelset_ll.w"]', TRACK, "wheelset_ll.w"),
         ("misfit", '[misfit]\nchannels = ["wheelset_ll.y"]\nreference = "gone.csv"', TRACK, "gone.csv"),

@@ -70,6 +70,7 @@ def test_names_and_paths_stay_inside_and_are_plain_words(name: str, tmp_path: Pa
         ('name = "sample"', f'name = "{name}"'),
         ('name = "cooperrider"', f'name = "{name}.toml"' if name else 'name = ""'),
         ("[solver]", f'[contact]\ntable = "{name}"\n[solver]'),
+        ("[solver]", f'[track]\nirregularity = "{name}.csv"\n[solver]'),
         ("block_cases = 4", f'store = "{name}.zarr"' if name else 'store = ".zarr"'),
         ('name = "cant_mm"', f'name = "{name}"'),
     ):
