@@ -27,6 +27,7 @@ formulation = "physics"          # or "dytsi"
 [track]                          # what the axes below do not vary
 cant_mm = 0.0                    # also: radius_m, hand, transition_m, transition
 # irregularity = "erri-high,seed=3"   # rough track; then irregularity.seed and irregularity.scale may be axes
+# irregularity = "line.csv"           # measured rails beside this file: station_m,vertical_mm,lateral_mm; or a .toml
 
 [operation]
 speed_mps = 20.0
