@@ -81,7 +81,7 @@ class SearchGuide:
     def __init__(self, args: argparse.Namespace, picture: Path | None) -> None:
         self.args, self.picture = args, picture
         self._search: Search | None = None
-        self._lost = 0
+        self._lost = self._passes = 0
 
     def begin(self, store: StudyStore, stop: Stop, say: Callable[[str], None]) -> None:
         """The store is there: start the search or take it up."""
@@ -97,13 +97,16 @@ class SearchGuide:
         yield from self._search.batches()
 
     def change(self, progress: Progress) -> None:
-        """A block was finished (or lost)."""
+        """Blocks are handed out, or one was finished or lost."""
         assert self._search is not None
+        if not self._search.optimiser.overlap:
+            return
         if progress.lost > self._lost:
-            self._lost = progress.lost
             self._search.lost()
-        if self._search.optimiser.overlap:
-            self._search.advance()
+        elif progress.passes > self._passes and not progress.given_up:
+            self._search.found()
+        self._lost, self._passes = progress.lost, progress.passes
+        self._search.advance()
 
     def report(self, store: StudyStore, progress: Progress) -> int:
         """Print the best that was found."""

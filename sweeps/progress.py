@@ -12,7 +12,11 @@ from railsweep.sweeps.task import BlockReport
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """How far a store is. Counts of cases unless named otherwise."""
+    """How far a store is. Counts of cases unless named otherwise.
+
+    `lost` counts blocks each time they are lost, `given_up` those that are not tried again; `passes`: how often blocks
+    were handed out, once per batch and again after losses.
+    """
 
     cases: int
     blocks: int
@@ -20,6 +24,8 @@ class Progress:
     failed: int = 0
     blocks_done: int = 0
     lost: int = 0
+    given_up: int = 0
+    passes: int = 0
     computed: int = 0
     compute_seconds: float = 0.0
     write_seconds: float = 0.0

@@ -105,6 +105,7 @@ def run_session(
                 pending = list(batch)
                 while pending and not stop.requested and not progress.problem:
                     again: list[int] = []
+                    progress.passes += 1
                     if on_change is not None:
                         on_change(progress)
                     for outcome in executor.run(task, pending, stop):
@@ -112,6 +113,10 @@ def run_session(
                             progress.add(outcome)
                             if on_change is not None:
                                 on_change(progress)
+                            continue
+                        if outcome.untried:
+                            if not progress.given_up:
+                                again.append(outcome.block)
                             continue
                         progress.lost += 1
                         if on_loss is not None:
@@ -122,6 +127,10 @@ def run_session(
                             stop.request(outcome.reason)
                         elif attempts[outcome.block] <= retries:
                             again.append(outcome.block)
+                        else:
+                            progress.given_up += 1
+                        if on_change is not None:
+                            on_change(progress)
                     pending = again
                 if stop.requested or progress.problem:
                     break

@@ -44,11 +44,15 @@ class BlockReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockLost:
-    """A block that did not get into the store: a dead worker, a full disk. `fatal`: trying again is futile."""
+    """A block that did not get into the store: a dead worker, a full disk.
+
+    `fatal`: trying again is futile. `untried`: the task gave it back, because it waited for a block that was lost.
+    """
 
     block: int
     reason: str
     fatal: bool = False
+    untried: bool = False
 
 
 Outcome = BlockReport | BlockLost
@@ -56,6 +60,10 @@ Outcome = BlockReport | BlockLost
 
 class Abandoned(Exception):  # noqa: N818 - not an error: the run was asked to stop
     """Raised inside a task that was asked to stop before its block was complete."""
+
+
+class GivenBack(Exception):  # noqa: N818 - no error either: its turn comes when the lost block is there
+    """Raised inside a task whose block follows from one that was lost."""
 
 
 class Stop:
@@ -126,4 +134,5 @@ def lost(block: int, error: BaseException) -> BlockLost:
     import errno
 
     fatal = isinstance(error, OSError) and errno.errorcode.get(error.errno or 0, "") in FATAL_ERRNOS
-    return BlockLost(block=block, reason=f"{type(error).__name__}: {error}", fatal=fatal)
+    untried = isinstance(error, GivenBack)
+    return BlockLost(block=block, reason=f"{type(error).__name__}: {error}", fatal=fatal, untried=untried)

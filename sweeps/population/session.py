@@ -77,8 +77,7 @@ class Search:
 
     def batches(self) -> Iterator[list[int]]:
         """Blocks to compute, until the search has ended or results are missing (a block was lost for good)."""
-        if self.record.folder is not None:
-            (self.record.folder / HALT).unlink(missing_ok=True)
+        self.found()
         while len(candidates := self.optimiser.ask(self.state)):
             first = self.told // self.size
             blocks = range(first, first + len(candidates) // self.size)
@@ -126,9 +125,14 @@ class Search:
             self.store.write_coordinate(parameter.name, values[:, j])
 
     def lost(self) -> None:
-        """A block was lost: nobody shall wait for candidates that depend on it."""
-        if self.optimiser.overlap and self.record.folder is not None:
+        """A block was lost: who waits for candidates that depend on it gives its own block back."""
+        if self.record.folder is not None:
             (self.record.folder / HALT).touch()
+
+    def found(self) -> None:
+        """The lost block is handed out again: it may be waited for."""
+        if self.record.folder is not None:
+            (self.record.folder / HALT).unlink(missing_ok=True)
 
     def results(self, blocks: range) -> tuple[Array, Array]:
         """Objectives to be minimised and violations of finished blocks."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from railsweep.sweeps.block import StudyTask
 from railsweep.sweeps.population.choice import CandidateAxis, CandidateRecord
 from railsweep.sweeps.store import StudyStore
-from railsweep.sweeps.task import Abandoned, BlockReport
+from railsweep.sweeps.task import Abandoned, BlockReport, GivenBack
 
 POLL_S = 0.01
 HALT = "halt"  # a file of this name in the folder of the candidates ends all waiting
@@ -40,7 +40,7 @@ class CandidateTask:
             if abandon is not None and abandon():
                 raise Abandoned
             if record.folder is not None and (record.folder / HALT).exists():
-                raise RuntimeError(f"block {block} has no candidates: an earlier one was lost")
+                raise GivenBack(f"block {block} has no candidates: an earlier one was lost")
             time.sleep(POLL_S)
         return self.inner(block, abandon)
 
