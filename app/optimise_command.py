@@ -30,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", metavar="FOLDER.zarr", help="where the history goes (default: as in the study file)")
     parser.add_argument("--plot", metavar="FILE", help="write a picture (.png, .pdf, .svg)")
     parser.add_argument("--no-run", action="store_true", help="only look at what the store holds")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print evaluations (at most), blocks, time and size; compute a few"
+    )
     add_run_arguments(parser)
 
 
@@ -53,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
         store = open_store(open_study()[2])
         return guide.report(store, progress_of(store))
-    return drive(args, open_study, guide=guide)
+    return drive(args, open_study, dry_run=args.dry_run, guide=guide)
 
 
 def with_blocks(args: argparse.Namespace, study: Study, folder: Path, path: Path) -> Study:

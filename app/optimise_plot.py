@@ -1,4 +1,4 @@
-"""Picture of a search: the front or the best value, the trace of the search, and the objective over each parameter."""
+"""Picture of a search: the front or the best value, the trace of the search, and objectives over each parameter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from railsweep.sweeps.population.session import Search
 
-MOST_PARAMETERS = 8
+COLUMNS = 4
+MOST_PANELS = 60  # of an objective over a parameter
 
 
 def plot_search(search: Search, path: Path) -> None:
@@ -21,24 +22,27 @@ def plot_search(search: Search, path: Path) -> None:
 
     x, f, violation = search.evaluated()
     values, feasible = search.natural(np.where(np.isfinite(f), f, np.nan)), violation == 0.0
-    count = min(MOST_PARAMETERS, x.shape[1])
-    columns = max(2, min(4, count))
-    rows = 1 + -(-count // columns)
+    parameters, objectives = search.choice.parameters, search.choice.objectives
+    columns = max(2, min(COLUMNS, len(parameters)))
+    lines = -(-len(parameters) // columns)  # of panels per objective
+    shown = max(1, min(len(objectives), MOST_PANELS // (lines * columns)))
+    rows = 1 + lines * shown
     figure = plt.figure(figsize=(3.6 * columns, 3.2 * rows), constrained_layout=True)
     grid = figure.add_gridspec(rows, columns)
     half = columns // 2
     _front(figure.add_subplot(grid[0, :half]), search, values, feasible)
     _trace(figure.add_subplot(grid[0, half:]), search)
-    for k in range(count):
-        axis = figure.add_subplot(grid[1 + k // columns, k % columns])
-        number = np.arange(len(x))[feasible]
-        axis.scatter(x[feasible, k], values[feasible, 0], c=number, s=5, cmap="viridis")
-        axis.set_xlabel(search.choice.parameters[k].name, fontsize=8)
-        if search.choice.parameters[k].logarithmic:
-            axis.set_xscale("log")
-        axis.tick_params(labelsize=7)
-        if k % columns == 0:
-            axis.set_ylabel(search.choice.objectives[0].quantity, fontsize=8)
+    number = np.arange(len(x))[feasible]
+    for goal in range(shown):
+        for k, parameter in enumerate(parameters):
+            axis = figure.add_subplot(grid[1 + goal * lines + k // columns, k % columns])
+            axis.scatter(x[feasible, k], values[feasible, goal], c=number, s=5, cmap="viridis")
+            axis.set_xlabel(parameter.name, fontsize=8)
+            if parameter.logarithmic:
+                axis.set_xscale("log")
+            axis.tick_params(labelsize=7)
+            if k % columns == 0:
+                axis.set_ylabel(objectives[goal].quantity, fontsize=8)
     figure.suptitle(f"{search.store.study.name} ({search.choice.method}, {search.told} evaluations)")
     figure.savefig(path, dpi=130)
     plt.close(figure)

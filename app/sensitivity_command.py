@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY.toml", help="study file with a [sensitivity] section")
     parser.add_argument("--store", metavar="FOLDER.zarr", help="where the samples go (default: as in the study file)")
     parser.add_argument("--plot", metavar="FILE", help="write a picture (.png, .pdf, .svg)")
+    parser.add_argument("--scatter", metavar="FILE", help="write a picture of the quantities over each parameter")
     parser.add_argument("--watch", action="store_true", help="print the indices now and then while the study runs")
     parser.add_argument("--no-run", action="store_true", help="only look at what the store holds, also while it grows")
     parser.add_argument(
@@ -40,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     """Compute what is pending of the samples, analyse them and report."""
     one_thread_each()
     picture = option.plot_file("--plot", args.plot) if args.plot else None
+    scatter = option.plot_file("--scatter", args.scatter) if args.scatter else None
 
     def open_study() -> tuple[Study, Path, Path]:
         from railsweep.sweeps.study import load_study
@@ -49,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         folder = Path(args.study).resolve().parent
         return study, folder, Path(args.store) if args.store else folder / study.output.store
 
-    guide = SensitivityGuide(args, picture)
+    guide = SensitivityGuide(args, picture, scatter)
     if args.no_run:
         from railsweep.sweeps.progress import progress_of
         from railsweep.sweeps.store import open_store
@@ -64,8 +66,8 @@ class SensitivityGuide:
 
     batches = None
 
-    def __init__(self, args: argparse.Namespace, picture: Path | None) -> None:
-        self.args, self.picture = args, picture
+    def __init__(self, args: argparse.Namespace, picture: Path | None, scatter: Path | None) -> None:
+        self.args, self.picture, self.scatter = args, picture, scatter
         self.choice: SensitivityChoice | None = None
         self._survey: Survey | None = None
         self._next_rows = 0
@@ -132,6 +134,10 @@ class SensitivityGuide:
             from railsweep.app.sensitivity_plot import plot_sensitivity
 
             plot_sensitivity(survey, outcomes, self.picture)
+        if self.scatter is not None:
+            from railsweep.app.sensitivity_plot import plot_scatter
+
+            plot_scatter(survey, outcomes, self.scatter)
         facts: dict[str, Any] = {
             "study": store.study.name,
             "store": str(store.path),

@@ -1,4 +1,5 @@
-"""Pictures of a sensitivity study: indices with their limits and how they converged; or the plane of Morris."""
+"""Pictures of a sensitivity study: indices with their limits and how they converged, or the plane of Morris; and the
+quantity over each parameter."""
 
 from __future__ import annotations
 
@@ -17,6 +18,8 @@ MOST_BARS = 20
 MOST_LINES = 6
 SCATTERED = 3  # parameters of the largest total index, with the quantity over each
 MOST_DOTS = 2000
+SCATTER_COLUMNS = 5
+MOST_SCATTERED = 60  # parameters of a quantity in the picture of them all
 
 
 def plot_sensitivity(survey: Survey, outcomes: list[Outcome], path: Path) -> None:
@@ -43,17 +46,49 @@ def plot_sensitivity(survey: Survey, outcomes: list[Outcome], path: Path) -> Non
         if isinstance(outcome.result, ElementaryEffects):
             _effect_bars(row[0], outcome, outcome.result)
             _plane(row[1], outcome, outcome.result)
-            strength = outcome.result.mu_star
         else:
             _bars(row[0], outcome, outcome.result)
             if isinstance(outcome.result, SobolIndices):
                 _convergence(row[1], outcome)
             else:
                 _prediction(row[1], survey, outcome, outcome.result)
-            strength = outcome.result.total.value
-        _scatter(row[2:], survey, outcome, strength)
+        _scatter(row[2:], survey, outcome, by_strength(survey, outcome, members=False)[:SCATTERED])
     figure.savefig(path, dpi=130)
     plt.close(figure)
+
+
+def plot_scatter(survey: Survey, outcomes: list[Outcome], path: Path) -> None:
+    """Write a picture of every quantity over each of its parameters, those that matter most first."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    shown = outcomes[:MOST_ROWS]
+    orders = [by_strength(survey, outcome, members=True)[:MOST_SCATTERED] for outcome in shown]
+    columns = min(SCATTER_COLUMNS, max(map(len, orders)))
+    lines = [-(-len(order) // columns) for order in orders]
+    figure = plt.figure(figsize=(2.7 * columns, 2.4 * sum(lines) + 0.5 * len(shown)), constrained_layout=True)
+    figure.suptitle(f"{survey.store.study.name} ({survey.choice.method}, {survey.store.study.vehicle_name})")
+    for part, outcome, order, count in zip(
+        np.atleast_1d(figure.subfigures(len(shown), 1, height_ratios=lines)), shown, orders, lines, strict=True
+    ):
+        part.suptitle(title_of(outcome).replace("\n", ", "), fontsize=9)
+        axes = part.subplots(count, columns, squeeze=False, sharey=True)
+        _scatter(axes.ravel(), survey, outcome, order)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def by_strength(survey: Survey, outcome: Outcome, *, members: bool) -> list[int]:
+    """Numbers of the parameters in the order of the strength of their groups: all of them, or one of each group."""
+    result = outcome.result
+    strength = result.mu_star if isinstance(result, ElementaryEffects) else result.total.value
+    found: list[int] = []
+    for group in np.argsort(-strength):
+        inside = [j for j, g in enumerate(survey.choice.groups) if g == group]
+        found += inside if members else inside[:1]
+    return found
 
 
 def title_of(outcome: Outcome) -> str:
@@ -139,21 +174,20 @@ def _plane(axis: Any, outcome: Outcome, result: ElementaryEffects) -> None:
     axis.legend(fontsize=8)
 
 
-def _scatter(axes: Any, survey: Survey, outcome: Outcome, strength: Any) -> None:
-    """The quantity over the parameters that matter most."""
+def _scatter(axes: Any, survey: Survey, outcome: Outcome, order: list[int]) -> None:
+    """The quantity over parameters given by their numbers."""
     cases = len(outcome.treated.values) * survey.design.row_cases
     step = max(1, cases // MOST_DOTS)
     rows, columns = np.divmod(np.arange(0, cases, step), survey.design.row_cases)
     numbers = outcome.treated.rows[rows] * survey.design.row_cases + columns
     values = outcome.treated.values[rows, columns]
     points = survey.choice.values(np.concatenate([survey.design.points(int(n), int(n) + 1) for n in numbers]))
-    first = [survey.choice.groups.index(g) for g in np.argsort(-strength)]
     for k, axis in enumerate(axes):
-        if k >= len(first):
+        if k >= len(order):
             axis.axis("off")
             continue
-        parameter = survey.choice.parameters[first[k]]
-        axis.plot(points[:, first[k]], values, ".", markersize=1.5, alpha=0.5)
+        parameter = survey.choice.parameters[order[k]]
+        axis.plot(points[:, order[k]], values, ".", markersize=1.5, alpha=0.5)
         axis.set_xlabel(parameter.name, fontsize=8)
         axis.tick_params(labelsize=7)
         if k == 0:

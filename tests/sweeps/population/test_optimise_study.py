@@ -95,6 +95,40 @@ def test_every_method_runs_and_a_second_run_computes_nothing(
     assert again["solutions"] == facts["solutions"]
 
 
+def test_the_picture_shows_every_objective_over_every_parameter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"p{k}" for k in range(9)]
+    parameters = [
+        *(f"primary_{way}.stiffness" for way in ("lateral", "vertical")),
+        *(f"secondary_{way}.{what}" for way in ("lateral", "vertical") for what in ("stiffness", "damping")),
+        "primary_vertical.upper_y_m",
+        "secondary_yaw.stiffness",
+        "contact.friction",
+    ]
+    more = SECOND + "".join(
+        f'[[parameter]]\nname = "{parameter}"\nlabel = "{name}"\nrelative = 0.1\n'
+        for name, parameter in zip(names, parameters, strict=True)
+    )
+    path = written(tmp_path, 'method = "nsga2"\npopulation = 4\ngenerations = 1', more)
+    run(capsys, path, "--plot", str(tmp_path / "p.svg"))
+    drawn = (tmp_path / "p.svg").read_text()  # texts stand in comments
+    for name in ("secondary_yaw_damping", "guide", *names):
+        assert drawn.count(f"<!-- {name} -->") == 2
+    for objective in ("damping_ratio", "frequency_hz"):
+        assert drawn.count(f"<!-- {objective} -->") == 3  # rows of panels
+
+
+def test_a_dry_run_counts_the_evaluations_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, facts = run(capsys, written(tmp_path, *METHODS["nsga2"]), "--dry-run")
+    assert code == 0
+    assert facts["cases"] == 8 * (3 + 1)
+    assert facts["seconds_per_case"] > 0.0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["search.toml"]
+
+
 @pytest.mark.parametrize("name", ["overlap", pytest.param("nsga2", marks=pytest.mark.slow)])
 def test_without_checkpoint_or_with_blocks_missing_the_end_is_the_same(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -154,6 +154,33 @@ def test_other_methods_and_their_pictures(method: str, tmp_path: Path, capsys: p
         assert 0.9 < sum(f["value"] for f in outcome["first"].values()) <= 1.0 + 1e-9
 
 
+@pytest.mark.parametrize("method", ["sobol", "morris"])
+def test_the_quantity_over_every_parameter(method: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = "".join(
+        f'[[parameter]]\nname = "{name}"\nlabel = "{label}"\nrelative = 0.1\n{group}'
+        for name, label, group in (
+            ("primary_lateral.stiffness", "side", ""),
+            ("primary_vertical.stiffness", "spring", 'group = "vertical"\n'),
+            ("secondary_vertical.damping", "damper", 'group = "vertical"\n'),
+            ("contact.friction", "friction", ""),
+        )
+    )
+    path = tmp_path / "survey.toml"
+    text = STUDY if method == "sobol" else STUDY.replace("replicates = 8\n", 'method = "morris"\n')
+    text = text.replace('["damping_ratio"]', '["damping_ratio", "frequency_hz"]')
+    path.write_text(text.format(options="", more=more))
+    scatter, picture = tmp_path / "s.svg", tmp_path / "p.svg"
+    assert cli.main(["sensitivity", str(path), "--scatter", str(scatter), "--plot", str(picture)]) == 0
+    drawn = scatter.read_text()  # texts stand in comments
+    for name in ("secondary_yaw_damping", "guide", "side", "spring", "damper", "friction"):
+        assert drawn.count(f"<!-- {name} -->") == 2
+    for title in ("damping_ratio", "frequency_hz"):
+        assert drawn.count(f"<!-- {title} -->") == 1
+    assert picture.read_text().count("<!-- damper -->") == 0  # one of a group, and the strongest only
+    assert cli.main(["sensitivity", str(path), "--no-run", "--scatter", "s.txt"]) == 2
+    assert "--scatter" in capsys.readouterr().err
+
+
 def test_an_expansion_through_the_cases_of_a_sobol_design(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, "expansion = true\nfolds = 4")
     assert cli.main(["sensitivity", str(path), "--json", "--plot", str(tmp_path / "p.png")]) == 0
