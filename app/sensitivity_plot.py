@@ -190,5 +190,6 @@ def _scatter(axes: Any, survey: Survey, outcome: Outcome, order: list[int]) -> N
         axis.plot(points[:, order[k]], values, ".", markersize=1.5, alpha=0.5)
         axis.set_xlabel(parameter.name, fontsize=8)
         axis.tick_params(labelsize=7)
+        axis.locator_params(axis="x", nbins=4)
         if k == 0:
             axis.set_ylabel(f"{outcome.quantity} [{outcome.unit}]", fontsize=8)
