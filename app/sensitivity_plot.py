@@ -70,9 +70,8 @@ def plot_scatter(survey: Survey, outcomes: list[Outcome], path: Path) -> None:
     lines = [-(-len(order) // columns) for order in orders]
     figure = plt.figure(figsize=(2.7 * columns, 2.4 * sum(lines) + 0.5 * len(shown)), constrained_layout=True)
     figure.suptitle(f"{survey.store.study.name} ({survey.choice.method}, {survey.store.study.vehicle_name})")
-    for part, outcome, order, count in zip(
-        np.atleast_1d(figure.subfigures(len(shown), 1, height_ratios=lines)), shown, orders, lines, strict=True
-    ):
+    parts = figure.subfigures(len(shown), 1, squeeze=False, height_ratios=lines)[:, 0]
+    for part, outcome, order, count in zip(parts, shown, orders, lines, strict=True):
         part.suptitle(title_of(outcome).replace("\n", ", "), fontsize=9)
         axes = part.subplots(count, columns, squeeze=False, sharey=True)
         _scatter(axes.ravel(), survey, outcome, order)
