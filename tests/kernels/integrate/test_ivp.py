@@ -9,20 +9,18 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from railsweep.engine.solver import solve
+from railsweep.engine.solver import Solution, solve
 from railsweep.kernels.integrate.registry import METHODS
 
 PEERS = {"bdf": "BDF", "radau": "Radau", "dopri5": "RK45", "dop853": "DOP853"}
 WORK = 1.3
 
-# Known shortfalls, measured.
-# bdf, orego: 2.9 digits against 3.9 (at 1.17 times the work); at 1e-7 and 1e-10 it is ahead. Over thirteen tolerances
-# from 0.5e-4 to 2e-4 the digits of scipy scatter from 2.4 to 3.9 (median 3.1), those of bdf from 2.7 to 3.7 (3.1).
-# radau, hires: 7.0 digits against 7.4 (at 1.15 times the work). Over thirteen tolerances from 0.5e-7 to 2e-7 the digits
-# of scipy scatter from 5.9 to 7.4 (median 6.6), those of radau from 6.1 to 7.2 (6.7).
-# radau, van_der_pol: 10.3 digits against 10.5. Over thirteen tolerances from 0.5e-10 to 2e-10 the digits of scipy go
-# from 10.5 to 10.6 (median 10.6), those of radau from 10.3 to 10.9 (10.7).
-SHORT = {("bdf", "orego", 1e-4), ("radau", "hires", 1e-7), ("radau", "van_der_pol", 1e-10)}
+# One run is one sample: the digits at one tolerance scatter by a whole digit with the last bit of the arithmetic, so
+# with the processor. Where ours are short at the tolerance itself, the medians over tolerances around it decide. Seen
+# on one processor or another: bdf on orego at 1e-4 (2.9 digits against 3.9; medians 3.1 and 3.1, scattering over 2.7 to
+# 3.7 and 2.4 to 3.9), radau on hires at 1e-7 (7.0 against 7.4; medians 6.7, 6.6), radau on van_der_pol at 1e-10 (10.3
+# against 10.5; medians 10.7, 10.6).
+AROUND = np.logspace(np.log10(0.5), np.log10(2.0), 13)
 
 
 def cases():
@@ -32,8 +30,6 @@ def cases():
                 continue
             for tolerance in (1e-4, 1e-7, 1e-10):
                 marks = []
-                if (method, name, tolerance) in SHORT:
-                    marks.append(pytest.mark.xfail(strict=True, reason="fewer digits than scipy"))
                 if tolerance < 1e-9:
                     marks.append(pytest.mark.slow)
                 yield pytest.param(method, peer, name, tolerance, marks=marks)
@@ -48,15 +44,21 @@ def test_digits_and_work_against_scipy(method: str, peer: str, name: str, tolera
         problem.rhs(t, y, problem.params, out)
         return out
 
-    atol = tolerance * problem.atol_scale
-    theirs = solve_ivp(f, (0.0, problem.t_end), problem.y0, method=peer, rtol=tolerance, atol=atol)
-    ours = solve(
-        problem.rhs, (0.0, problem.t_end), problem.y0, problem.params, method, rtol=tolerance, atol=atol, store=False
-    )
-    assert ours.success, ours.message
-    assert round(problem.digits(ours.y_end), 1) >= round(problem.digits(theirs.y[:, -1]), 1)
-    if problem.digits(theirs.y[:, -1]) > 0.0:  # at loose tolerance scipy's E5 is off by nine orders of magnitude
-        assert ours.counters["rhs"] <= WORK * theirs.nfev
+    def runs(rtol: float) -> tuple[Solution, float, float, int]:
+        atol = rtol * problem.atol_scale
+        theirs = solve_ivp(f, (0.0, problem.t_end), problem.y0, method=peer, rtol=rtol, atol=atol)
+        ours = solve(
+            problem.rhs, (0.0, problem.t_end), problem.y0, problem.params, method, rtol=rtol, atol=atol, store=False
+        )
+        assert ours.success, ours.message
+        return ours, problem.digits(ours.y_end), problem.digits(theirs.y[:, -1]), theirs.nfev
+
+    ours, digits, their_digits, their_rhs = runs(tolerance)
+    if their_digits > 0.0:  # at loose tolerance scipy's E5 is off by nine orders of magnitude
+        assert ours.counters["rhs"] <= WORK * their_rhs
+    if round(digits, 1) < round(their_digits, 1):
+        digits, their_digits = np.median([runs(factor * tolerance)[1:3] for factor in AROUND], axis=0)
+        assert round(digits, 1) >= round(their_digits, 1)
 
 
 # Digits every implicit method must reach; no peer of their class in scipy. Lower bounds at 1e-7, 1e-10, per problem:
