@@ -1,8 +1,8 @@
 """The quantity "nonlinear_critical_speed": the fold of the hunting branch, warm from the nominal vehicle's cycle.
 
 A search from scratch (`critical_speeds`) carries hunting down from above the linear critical speed. Here that is done
-for the nominal vehicle, once per track; its cycle is followed up again to some way above its fold. There every case
-begins, on the nominal cycle, and goes down in speed with a short dwell (faster still, if it does not hunt there); the
+for the nominal vehicle, once per track; its hunting is then carried up again to some way above its fold. There every
+case begins, in that motion, and goes down in speed with a short dwell (faster still, if it does not hunt there); the
 cycle met last is found by shooting and followed to the fold. A case whose way down leads to no fold is searched from
 scratch and says so. A case depends on the study and its own values only.
 """
@@ -64,7 +64,7 @@ class NonlinearCriticalSpeed:
         self.margin: float = study.options.margin
         self.model = model
         self.case_seconds = 2.5
-        self._nominal: dict[tuple[float, float], list[CyclePoint]] = {}
+        self._nominal: dict[tuple[float, float], list[tuple[float, Array]]] = {}
         self._lock = Lock()
 
     def warm_up(self, model: Model) -> None:
@@ -108,9 +108,9 @@ class NonlinearCriticalSpeed:
         from railsweep.sweeps.bifurcation.critical_speed import critical_speeds_below, damped, descend
 
         case, search = damped(model, self.search), replace(self.search, dwell_s=DWELL_S, rtol=RTOL)
-        for nominal in self._cycles(model):
+        for speed, state in self._starts(model):
             try:
-                way = descend(case, nominal.parameter, search, nominal.start)
+                way = descend(case, speed, search, state)
                 if way.alive:
                     found = critical_speeds_below(case, way, search)
                     return found.cycles[-1] if found.method == "fold" else None
@@ -118,8 +118,8 @@ class NonlinearCriticalSpeed:
                 break
         return None
 
-    def _cycles(self, model: Model) -> list[CyclePoint]:
-        """The nominal cycles from which cases on the track of this one begin, slowest first."""
+    def _starts(self, model: Model) -> list[tuple[float, Array]]:
+        """Speeds and states from which cases on the track of this one begin, slowest first."""
         from railsweep.kernels import record as slot
 
         operation = model.arrays.operation
@@ -132,19 +132,24 @@ class NonlinearCriticalSpeed:
                 self._nominal[track] = self._above_fold(nominal)
         return self._nominal[track]
 
-    def _above_fold(self, nominal: Model) -> list[CyclePoint]:
-        from railsweep.sweeps.bifurcation.continuation import BranchEnd
-        from railsweep.sweeps.bifurcation.critical_speed import critical_speeds, damped, follow
+    def _above_fold(self, nominal: Model) -> list[tuple[float, Array]]:
+        """Nominal hunting carried up in speed, by simulation: on the way one cycle may give way to another."""
+        from railsweep.sweeps.bifurcation.critical_speed import critical_speeds, damped
+        from railsweep.sweeps.bifurcation.motion import run_motion
 
         found = critical_speeds(nominal, self.search)
         if found.method != "fold":
             return []
-        wanted = [(1.0 + self.margin * k) * found.nonlinear_mps[0] for k in range(1, STARTS + 1)]
-        last = found.cycles[0]
-        kept = [last]
-        for point in follow(damped(nominal, self.search), last, self.search, 1, BranchEnd()):
-            if len(kept) <= STARTS and point.parameter >= wanted[len(kept) - 1]:
-                kept.append(point)
-            if len(kept) > STARTS or point.kind == "fold":
-                break
-        return kept[1:] or kept
+        binder = damped(nominal, self.search).bind(["speed_mps"])
+        speed, state = found.cycles[0].parameter, found.cycles[0].start
+        kept: list[tuple[float, Array]] = []
+        for k in range(1, STARTS + 1):
+            wanted = (1.0 + self.margin * k) * found.nonlinear_mps[0]
+            while speed < wanted:
+                speed = min(wanted, speed + self.search.ramp_step_mps)
+                motion = run_motion(binder([speed]), state, DWELL_S)
+                if not motion.hunts:
+                    return kept
+                state = motion.end
+            kept.append((speed, state))
+        return kept
