@@ -19,6 +19,7 @@ from railsweep.sweeps.task import BlockLost, Outcome, Stop, Task, lost
 AHEAD = 3  # blocks per worker known to the scheduler: it never sees the whole study
 CONNECT_S = "30s"
 LOOPBACK = "127.0.0.1"
+ENDED = ("finished", "error", "cancelled")
 
 _warmed: set[Task] = set()
 
@@ -47,6 +48,7 @@ class DaskExecutor:
         left = iter(blocks)
         running: dict[Any, int] = {}
         ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        told: set[Any] = set()  # said to have ended
         while True:
             if not stop.requested:
                 for block in islice(left, AHEAD * self.workers - len(running)):
@@ -62,15 +64,19 @@ class DaskExecutor:
                 idle = [f for f in running if not f.done() and f.key not in busy]
                 for future in idle:
                     del running[future]
+                told -= set(idle)
                 self.client.cancel(idle)
             if not running:
                 return
-            done = {future: running.pop(future) for future in _drain(ended) if future in running}
-            yield from self._outcomes(done)
+            # A result may die with its worker before it is fetched: such a future goes back to being computed.
+            told |= {future for future in _drain(ended) if future in running}
+            state = {future: future.status for future in told}
+            done = {future: running.pop(future) for future in told if state[future] in ENDED}
+            told -= done.keys()
+            yield from self._outcomes(done, [future for future in done if state[future] == "finished"])
 
-    def _outcomes(self, done: dict[Any, int]) -> Iterator[Outcome]:
+    def _outcomes(self, done: dict[Any, int], whole: list[Any]) -> Iterator[Outcome]:
         """What ended futures hold, fetched together: one round trip through the scheduler instead of one each."""
-        whole = [future for future in done if future.status == "finished"]
         try:
             outcomes: list[Outcome] = self.client.gather(whole)
         except Exception as error:  # the worker died after its report to the scheduler; the ledger knows what it wrote

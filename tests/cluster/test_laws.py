@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,13 @@ def executor_of(kind: str, workers: int) -> Iterator[Executor]:
         yield executor
     finally:
         executor.close()
+
+
+def until(there: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not there():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def split(outcomes: list[Outcome]) -> tuple[list[int], list[int]]:
@@ -110,6 +118,23 @@ def test_dask_reruns_the_block_of_a_dead_worker(tmp_path: Path) -> None:
     with executor_of("dask", 2) as executor:
         task = ToyTask(folder=str(tmp_path), seconds=0.02, killing=(5,))
         assert split(list(executor.run(task, range(12), Stop())))[0] == list(range(12))
+
+
+@pytest.mark.slow
+def test_dask_computes_again_what_died_between_report_and_fetch(tmp_path: Path) -> None:
+    """The driver looks away; meanwhile every block ends, and the workers that hold the results are killed."""
+    with executor_of("dask", 2) as executor:
+        client = executor.client  # type: ignore[attr-defined]
+        task = ToyTask(folder=str(tmp_path), seconds=0.02)
+        outcomes = executor.run(task, range(6), Stop())
+        found = [next(outcomes)]
+        victims = client.run(os.getpid)
+        until(lambda: len(list(tmp_path.glob("done-*"))) == 6 and not any(client.processing().values()))
+        for pid in victims.values():
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not set(victims) & set(client.scheduler_info(n_workers=-1)["workers"]))
+        found += outcomes
+    assert split(found)[0] == list(range(6))
 
 
 def test_a_local_dask_cluster_listens_on_the_loopback_only(reference: Path, tmp_path: Path) -> None:
