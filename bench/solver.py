@@ -24,7 +24,8 @@ import numpy as np
 from history import append
 from scipy.integrate import solve_ivp
 
-from railsweep.engine.solver import LinearSolver, solve
+from railsweep.engine.linear_solver import LinearSolver
+from railsweep.engine.solver import solve
 from railsweep.kernels.integrate.registry import METHODS
 
 HERE = Path(__file__).resolve().parent

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from .simulation import load_trajectory as load_trajectory
     from .simulation import simulate as simulate
     from .simulation import simulate_ensemble as simulate_ensemble
-    from .solver import Solution as Solution
     from .solver import solve as solve
+    from .solver_run import Solution as Solution
     from .track import Segment as Segment
     from .track import Track as Track
     from .vehicle import Vehicle as Vehicle
@@ -50,7 +50,7 @@ MODULE_OF_NAME = {
     "Irregularity": "irregularity",
     "Model": "model",
     "ModelError": "model",
-    "Solution": "solver",
+    "Solution": "solver_run",
     "Segment": "track",
     "StabilityStudy": "linear_stability",
     "Track": "track",

@@ -15,8 +15,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from railsweep.engine.entry import entry, made
 from railsweep.engine.lanes import lane_form, lane_group, record_of
-from railsweep.engine.solver import _entry, _made
 from railsweep.kernels.integrate import call
 from railsweep.kernels.integrate.frozen import flow_lanes, flow_path, flow_rows
 from railsweep.kernels.integrate.registry import METHODS
@@ -54,8 +54,8 @@ class Flow:
         rhs = self.rhs if rhs is None else rhs
         kind = numba.typeof(params)
         calls = np.zeros(call.CALLS_WIDTH, dtype=np.int64)
-        calls[call.RHS] = _entry(call.function_entry, rhs, "rhs", kind)
-        packer = _made(call.packer, rhs, kind)
+        calls[call.RHS] = entry(call.function_entry, rhs, "rhs", kind)
+        packer = made(call.packer, rhs, kind)
         block = packer.pack(params)
         calls[call.PARAMS] = block.ctypes.data
         try:

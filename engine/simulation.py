@@ -13,9 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from railsweep.engine.document import check_number
+from railsweep.engine.ensemble import solve_ensemble
 from railsweep.engine.errors import InputError, nearest
+from railsweep.engine.linear_solver import LinearSolver, body_tree_solver
 from railsweep.engine.model import Model
-from railsweep.engine.solver import LinearSolver, Solution, body_tree_solver, solve, solve_ensemble
+from railsweep.engine.solver import solve
+from railsweep.engine.solver_run import Solution
 from railsweep.kernels import channel
 from railsweep.kernels import record as slot
 from railsweep.kernels.channel import record_channels

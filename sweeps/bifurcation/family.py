@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from railsweep.engine import Solution, solve
 from railsweep.engine.flow import Flow
 from railsweep.engine.model import Model, ModelError
 from railsweep.engine.simulation import state_unit
-from railsweep.engine.solver import Solution, solve
 from railsweep.kernels.jacobian import vehicle_jacobian
 from railsweep.kernels.status import OK, Status
 from railsweep.kernels.vehicle import vehicle_rhs

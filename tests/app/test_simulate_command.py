@@ -12,8 +12,7 @@ import pytest
 
 from railsweep.app import bench_command, cli, simulate_command
 from railsweep.app.simulate_plot import unit_of
-from railsweep.engine import load_trajectory
-from railsweep.engine import solver as solver_module
+from railsweep.engine import load_trajectory, solver_run
 from railsweep.engine.benchmark import CASES, METHODS, PUBLISHED
 from railsweep.kernels.integrate.registry import METHODS as INTEGRATORS
 
@@ -159,7 +158,7 @@ def test_progress_lines_without_a_terminal(capsys: pytest.CaptureFixture[str], m
     """Every poll prints here; the time grows and never passes the end."""
     monkeypatch.setattr(simulate_command, "LINE_INTERVAL_S", 0.0)
     monkeypatch.setattr(simulate_command, "POLL_S", 0.01)
-    monkeypatch.setattr(solver_module, "PROGRESS_INTERVAL_S", 0.005)
+    monkeypatch.setattr(solver_run, "PROGRESS_INTERVAL_S", 0.005)
     argv = [*BASE[:-1], "5", "--perturb", "wheelset_ll.y=0.001", "--rtol", "1e-9", "--atol", "1e-12", "--json"]
     assert cli.main(argv) == 0
     captured = capsys.readouterr()

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from sample_vehicle import disturbed, every_link, scaled_randomly
 
-from railsweep.engine import Model, Track, assemble, simulate, simulate_ensemble
-from railsweep.engine import solver as solver_module
+from railsweep.engine import Model, Track, assemble, ensemble, simulate, simulate_ensemble
 from railsweep.engine.flow import Flow
 from railsweep.engine.lanes import lane_form, lane_group, record_of, share_lanes
 from railsweep.kernels.lane import LANES
@@ -87,8 +86,8 @@ def test_runs_in_lanes_are_the_runs_alone(method: str, monkeypatch: pytest.Monke
     starts[4, model.index("wheelset_tt.y_dot")] = 3.0
     options = {"method": method, "rtol": 1e-5, "atol": 1e-8}
     used = []
-    run_lanes = solver_module._run_lanes
-    monkeypatch.setattr(solver_module, "_run_lanes", lambda *a: used.append(len(a[2])) or run_lanes(*a))
+    run_lanes = ensemble.run_lanes
+    monkeypatch.setattr(ensemble, "run_lanes", lambda *a: used.append(len(a[2])) or run_lanes(*a))
     together = simulate_ensemble(models, starts, (0.0, 0.4), threads=2, **options)
     assert sum(used) == 11
     for one, start, run in zip(models, starts, together, strict=True):

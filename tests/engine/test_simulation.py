@@ -10,8 +10,16 @@ import sample_vehicle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railsweep.engine import InputError, Model, Track, assemble, load_trajectory, simulate, simulate_ensemble
-from railsweep.engine import solver as solver_module
+from railsweep.engine import (
+    InputError,
+    Model,
+    Track,
+    assemble,
+    load_trajectory,
+    simulate,
+    simulate_ensemble,
+    solver_run,
+)
 from railsweep.engine.simulation import (
     channel_statistics,
     initial_state,
@@ -241,7 +249,7 @@ def test_a_time_limit_keeps_what_came_before(model: Model) -> None:
 
 
 def test_progress_reports_the_time_reached(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solver_module, "PROGRESS_INTERVAL_S", 0.01)
+    monkeypatch.setattr(solver_run, "PROGRESS_INTERVAL_S", 0.01)
     reports: list[float] = []
     run = simulate(model, {"wheelset_ll.y": 1e-3}, (0.0, 1e4), store=False, time_limit=0.5, progress=reports.append)
     assert len(reports) > 3

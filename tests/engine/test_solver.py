@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
+from railsweep.engine.ensemble import solve_ensemble
 from railsweep.engine.errors import InputError
-from railsweep.engine.solver import Events, body_tree_solver, column_groups, solve, solve_ensemble
+from railsweep.engine.linear_solver import body_tree_solver
+from railsweep.engine.solver import solve
+from railsweep.engine.solver_plan import Events, column_groups
 from railsweep.kernels import record
 from railsweep.kernels.integrate.registry import METHODS
 from railsweep.kernels.law import law_force
@@ -520,11 +523,11 @@ def test_a_second_process_compiles_nothing(tmp_path) -> None:
             """
             import numpy as np
             import model
-            from railsweep.engine import solver
+            from railsweep.engine import entry, solve
             from railsweep.kernels.integrate.explicit import drive_explicit
-            solver.solve(model.rhs, (0.0, 1.0), [1.0], np.array([2.0]), "dopri5")
-            entry = next(v for k, v in solver._entries.items() if k[1] is model.rhs)
-            print(entry.cache_hits, sum(drive_explicit.stats.cache_misses.values()))
+            solve(model.rhs, (0.0, 1.0), [1.0], np.array([2.0]), "dopri5")
+            compiled = next(v for k, v in entry._entries.items() if k[1] is model.rhs)
+            print(compiled.cache_hits, sum(drive_explicit.stats.cache_misses.values()))
             """
         )
     )

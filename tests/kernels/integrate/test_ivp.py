@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from railsweep.engine.solver import Solution, solve
+from railsweep.engine import Solution, solve
 from railsweep.kernels.integrate.registry import METHODS
 
 PEERS = {"bdf": "BDF", "radau": "Radau", "dopri5": "RK45", "dop853": "DOP853"}
