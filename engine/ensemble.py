@@ -42,7 +42,7 @@ def fits_lanes(plan: Plan) -> bool:
 
 
 def run_lanes(plan: Plan, lanes: Any, starts: Sequence[Array], params: Sequence[Any]) -> list[Solution]:
-    """Cases side by side, LANES at a time; each gets what `_run` would give it, to the last bit.
+    """Cases side by side, LANES at a time; each gets what `run_plan` would give it, to the last bit.
 
     The time limit is that of a case: a group gets it once for every round of cases, and those that did not come to
     their end within it are run alone.
