@@ -56,6 +56,9 @@ class Search:
         Most points of a branch on the way to its fold.
     rtol : float
         Relative tolerance of the flow from which cycles are found.
+    overshoot : int
+        Speeds at the end of the way down where a motion that still hunts is held to be dying: with a short dwell it is
+        carried that far below the fold. Cycles are looked for above them.
     """
 
     low_mps: float = 20.0
@@ -70,6 +73,7 @@ class Search:
     points: int = 40
     threads: int = 1
     rtol: float = 1e-6
+    overshoot: int = 0
 
     @property
     def speeds_mps(self) -> tuple[float, ...]:
@@ -271,7 +275,8 @@ def slowest_cycle(model: Model, way: Descent, search: Search) -> tuple[CyclePoin
     """
     family, binder = family_of_model(model), model.bind(["speed_mps"])
     reason, failures = ("no cycle was found near the motion" if way.alive else "no hunting"), 0
-    for speed, motion in way.alive[::-1]:
+    alive = way.alive[: max(1, len(way.alive) - search.overshoot)]
+    for speed, motion in alive[::-1]:
         for more in (0.0, SETTLE * search.dwell_s):
             if more:
                 motion = run_motion(binder([speed]), motion.end, more)

@@ -30,6 +30,7 @@ Array = NDArray[np.float64]
 
 STARTS = 3  # speeds above the nominal fold, `margin` apart
 DWELL_S = 1.5  # at every speed on the way down: some seven periods
+OVERSHOOT = 2  # speeds: with so short a dwell hunting lives on a step or two below its fold
 RTOL = 1e-4  # of the flow: folds to 2e-3 m/s
 
 
@@ -107,7 +108,8 @@ class NonlinearCriticalSpeed:
         from railsweep.engine.model import ModelError
         from railsweep.sweeps.bifurcation.critical_speed import critical_speeds_below, damped, descend
 
-        case, search = damped(model, self.search), replace(self.search, dwell_s=DWELL_S, rtol=RTOL)
+        case = damped(model, self.search)
+        search = replace(self.search, dwell_s=DWELL_S, overshoot=OVERSHOOT, rtol=RTOL)
         for speed, state in self._starts(model):
             try:
                 way = descend(case, speed, search, state)
