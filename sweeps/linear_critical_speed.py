@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,8 +20,8 @@ from railsweep.engine.document import Section
 from railsweep.engine.errors import InputError
 from railsweep.engine.linear_stability import CONTACT_HZ, Crossing, spectrum, stability, turning_unstable
 from railsweep.engine.model import Model, ModelError
-from railsweep.kernels import record as slot
 from railsweep.kernels.status import Status
+from railsweep.sweeps.nominal import PerTrack
 from railsweep.sweeps.quantity import CaseResult, ReadFile, Variable, refuse_axis
 
 if TYPE_CHECKING:
@@ -101,7 +100,6 @@ class LinearCriticalSpeed:
     def __init__(self, study: Study, model: Model) -> None:
         refuse_axis(study, "speed_mps", "the critical speed is found over speed")
         self.range: ScanRange = study.options
-        self.model = model
         self.variables = (
             Variable(
                 name="critical_speed_mps", unit="m/s", title="lowest speed at which a running mode turns unstable"
@@ -109,8 +107,7 @@ class LinearCriticalSpeed:
             Variable(name="crossing_hz", unit="Hz", title="frequency of that mode"),
             Variable(name="scanned", unit="1", title="1: found by a scan of the case itself", dtype="int64"),
         )
-        self._nominal: dict[tuple[float, float], list[_Mode]] = {}
-        self._lock = Lock()
+        self._modes = PerTrack(model, self._scanned)
 
     def __call__(self, model: Model, seed: int) -> CaseResult:
         """One case."""
@@ -138,19 +135,8 @@ class LinearCriticalSpeed:
             numbers={"critical_speed_mps": speed, "crossing_hz": frequency, "scanned": scanned},
         )
 
-    def _modes(self, model: Model) -> list[_Mode]:
-        """The lowest crossings of the nominal vehicle on the track of a case."""
-        operation = model.arrays.operation
-        track = float(operation[slot.CURVATURE]), float(operation[slot.CANT])
-        with self._lock:
-            if track not in self._nominal:
-                nominal = self.model
-                if not nominal.track.varies:
-                    nominal = nominal.bind(["track.curvature_1pm", "track.cant_rad"])(track)
-                self._nominal[track] = self._scanned(nominal)
-        return self._nominal[track]
-
     def _scanned(self, nominal: Model) -> list[_Mode]:
+        """The lowest crossings of the nominal vehicle."""
         crossings = running_pairs(nominal, self.range)
         near = [c for c in crossings if c.speed_mps <= NEAR * crossings[0].speed_mps]
         return [_nominal_mode(nominal, c) for c in near[: self.range.modes]]

@@ -31,6 +31,7 @@ class Progress:
     write_seconds: float = 0.0
     statuses: Counter[str] = field(default_factory=Counter)
     started: float = field(default_factory=time.monotonic)
+    began: float = 0.0  # computing, behind the start-up
     outcome: str = "running"
     problem: str = ""
 
@@ -41,6 +42,8 @@ class Progress:
         self.failed += report.failed
         self.statuses.update(report.statuses)
         if report.fresh:
+            if not self.computed:
+                self.began = max(self.started, time.monotonic() - report.seconds)
             self.computed += report.cases
             self.compute_seconds += report.seconds
             self.write_seconds += report.write_seconds
@@ -52,8 +55,11 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Cases per second of this session."""
-        return self.computed / max(1e-9, time.monotonic() - self.started)
+        """Cases per second of this session, from the start of the block that was finished first.
+
+        What comes before it, compiling and starting workers, happens once and says nothing about what is left.
+        """
+        return 0.0 if not self.computed else self.computed / max(1e-9, time.monotonic() - self.began)
 
     @property
     def seconds_left(self) -> float | None:

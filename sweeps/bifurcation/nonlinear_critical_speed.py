@@ -10,7 +10,6 @@ scratch and says so. A case depends on the study and its own values only.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from railsweep.engine.document import Section
 from railsweep.kernels.status import Status
 from railsweep.sweeps.bifurcation.critical_quantity import SearchOptions, read_search, search_of
+from railsweep.sweeps.nominal import PerTrack
 from railsweep.sweeps.quantity import CaseResult, ReadFile, Variable, refuse_axis, short
 
 if TYPE_CHECKING:
@@ -63,10 +63,8 @@ class NonlinearCriticalSpeed:
         refuse_axis(study, "speed_mps", "other parameters: the critical speed is what is looked for")
         self.search = search_of(study.options.search, threads=1)
         self.margin: float = study.options.margin
-        self.model = model
         self.case_seconds = 2.5
-        self._nominal: dict[tuple[float, float], list[tuple[float, Array]]] = {}
-        self._lock = Lock()
+        self._starts = PerTrack(model, self._above_fold)
 
     def warm_up(self, model: Model) -> None:
         """Compile simulation, flow and monodromy."""
@@ -120,22 +118,11 @@ class NonlinearCriticalSpeed:
                 break
         return None
 
-    def _starts(self, model: Model) -> list[tuple[float, Array]]:
-        """Speeds and states from which cases on the track of this one begin, slowest first."""
-        from railsweep.kernels import record as slot
-
-        operation = model.arrays.operation
-        track = float(operation[slot.CURVATURE]), float(operation[slot.CANT])
-        with self._lock:
-            if track not in self._nominal:
-                nominal = self.model
-                if not nominal.track.varies:
-                    nominal = nominal.bind(["track.curvature_1pm", "track.cant_rad"])(track)
-                self._nominal[track] = self._above_fold(nominal)
-        return self._nominal[track]
-
     def _above_fold(self, nominal: Model) -> list[tuple[float, Array]]:
-        """Nominal hunting carried up in speed, by simulation: on the way one cycle may give way to another."""
+        """Speeds and states from which cases begin, slowest first.
+
+        Nominal hunting carried up in speed, by simulation: on the way one cycle may give way to another.
+        """
         from railsweep.sweeps.bifurcation.critical_speed import critical_speeds, damped
         from railsweep.sweeps.bifurcation.motion import run_motion
 
