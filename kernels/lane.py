@@ -263,7 +263,12 @@ def _lane_array(dimensions: int) -> Any:
 
 @intrinsic
 def as_lanes(typing_context: Any, array: Any) -> Any:
-    """A contiguous float array (..., LANES), or a flat one lane after lane, as an array of lanes (the same memory)."""
+    """A contiguous float array (..., LANES), or a flat one lane after lane, as an array of lanes (the same memory).
+
+    What does not fill the lanes at the end of a flat one is left out. An array of lanes is itself.
+    """
+    if array.dtype == lane:
+        return array(array), lambda context, builder, sig, args: args[0]
     if array.layout != "C":
         raise errors.NumbaTypeError("only a contiguous array can be read as lanes")
     flat = array.ndim == 1
