@@ -185,11 +185,19 @@ def _elementwise(name: str, count: int) -> Any:
 
         return one
 
-    @intrinsic
-    def two(typing_context: Any, x: Any, y: Any) -> Any:
-        return generate_for((x, y))
+    if count == 2:
 
-    return two
+        @intrinsic
+        def two(typing_context: Any, x: Any, y: Any) -> Any:
+            return generate_for((x, y))
+
+        return two
+
+    @intrinsic
+    def three(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
+        return generate_for((x, y, z))
+
+    return three
 
 
 root = _elementwise("sqrt", 1)
@@ -197,6 +205,8 @@ size = _elementwise("fabs", 1)
 sine = _elementwise("sin", 1)
 cosine = _elementwise("cos", 1)
 power = _elementwise("pow", 2)
+# x * y + z, rounded once where the processor can: for sums whose products must not be fused now so, now otherwise
+product_sum = _elementwise("fmuladd", 3)
 
 
 @intrinsic

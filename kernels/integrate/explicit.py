@@ -127,28 +127,30 @@ def last_first(k: Any, stages: int) -> None:
 
 
 @plain_jit
-def dense_coefficients(
-    problem: Any, tableau: Any, t: float, y: Any, h: float, k: Any, trial: Any, q: Any, counters: Any
-) -> int:
-    """Fill q with the coefficients of the step's dense output; its extra stages are evaluated now."""
+def dense_stages(problem: Any, tableau: Any, t: float, y: Any, h: float, k: Any, trial: Any, counters: Any) -> int:
+    """Evaluate the stages that only the dense output needs."""
     stages = tableau.b.size
-    extra = tableau.extra_c.size
-    for m in range(extra):
+    for m in range(tableau.extra_c.size):
         combine(y, k, tableau.extra_a[m], stages + 1 + m, h, trial)
         status = evaluate(problem, t + tableau.extra_c[m] * h, trial, k[stages + 1 + m], counters)
         if status != OK:
             return status
+    return OK
+
+
+@plain_jit
+def dense_coefficients(tableau: Any, y: Any, h: float, k: Any, q: Any) -> None:
+    """Fill q with the coefficients of the step's dense output."""
     n = y.size
     copy(y, q[0])
     for d in range(tableau.dense.shape[0]):
         row = q[d + 1]
         row[:] = 0.0
-        for j in range(stages + 1 + extra):
+        for j in range(tableau.dense.shape[1]):
             w = h * tableau.dense[d, j]
             if w != 0.0:
                 for i in range(n):
                     row[i] += w * k[j, i]
-    return OK
 
 
 @jit
@@ -268,9 +270,10 @@ def drive_explicit(problem: Any, tableau: Any, settings: Any, output: Any, t: fl
         verdict = PASS
         if not uneventful(settings, output, samples, t_new, direction):
             if wants_dense(problem, settings, kept[0], kept[2], t_new, y_new, g[0], g[1], direction):
-                status = dense_coefficients(problem, tableau, t, y, step, k, trial, q, counters)
+                status = dense_stages(problem, tableau, t, y, step, k, trial, counters)
                 if status != OK:
                     break
+                dense_coefficients(tableau, y, step, k, q)
             may_repeat = h_full == 0.0 or not is_crossing(step, h_cubic)
             verdict, t_new, kept = settle(
                 problem, settings, output, kept, q, degree, t, step, t, t_new, y_new, g, row, direction, may_repeat

@@ -249,9 +249,7 @@ def drive_lanes(group: Any, cases: Any, like: Any, tableau: Any, settings: Any, 
             if count < cases.wanted.size and (cases.wanted[count] - t_new[i]) * direction <= 0.0:
                 problem = problem_of(like, cases.calls[c])
                 if (cases.wanted[count] - t_new[i]) * direction < 0.0:
-                    dense_coefficients(
-                        problem, tableau, t[i], lane_view(y, i)[:n], size, lane_view(k, i)[:, :n], row, q, counters
-                    )
+                    dense_coefficients(tableau, lane_view(y, i)[:n], size, lane_view(k, i)[:, :n], q)
                 output = Output(cases.wanted, cases.sample[c], row[:0], held[:0], cases.accumulator[c], counters)
                 y_row[:] = lane_view(y_new, i)[:n]
                 cases.samples[c] = take_samples(
