@@ -23,7 +23,7 @@ from railsweep.sweeps.quantity import CaseResult, ReadFile, Variable, refuse_axi
 
 if TYPE_CHECKING:
     from railsweep.engine.model import Model
-    from railsweep.sweeps.bifurcation.cycle import CyclePoint
+    from railsweep.sweeps.bifurcation.critical_speed import CriticalSpeeds
     from railsweep.sweeps.study import Study
 
 Array = NDArray[np.float64]
@@ -74,48 +74,44 @@ class NonlinearCriticalSpeed:
 
     def __call__(self, model: Model, seed: int) -> CaseResult:
         """One case."""
-        from railsweep.sweeps.bifurcation.critical_speed import critical_speeds, largest_amplitude
+        from railsweep.sweeps.bifurcation.critical_speed import critical_speeds
 
-        fold = self._warm(model)
-        if fold is not None:
-            return CaseResult(
-                status=int(Status.OK),
-                numbers={
-                    "nonlinear_mps": fold.parameter,
-                    "nonlinear_frequency_hz": fold.frequency_hz,
-                    "nonlinear_amplitude_m": largest_amplitude(model, fold),
-                    "method": "fold",
-                    "searched": 0,
-                },
-            )
-        found = critical_speeds(model, self.search)
+        warm = self._warm(model)
+        found = critical_speeds(model, self.search) if warm is None else warm
         speed = found.linear_mps if found.method == "hopf" else next(iter(found.nonlinear_mps), None)
         numbers: dict[str, Any] = {
             "nonlinear_frequency_hz": found.frequency_hz,
             "nonlinear_amplitude_m": found.amplitude_m,
             "method": found.method,
-            "searched": 1,
+            "searched": int(warm is None),
         }
         if speed is not None:
             numbers["nonlinear_mps"] = speed
         status = found.status if speed is not None or found.status != Status.OK else Status.NEWTON_FAILED
         return CaseResult(status=int(status), reason=short(found.reason), numbers=numbers)
 
-    def _warm(self, model: Model) -> CyclePoint | None:
-        """The fold of a case from the nominal cycle on its track; None: it must be searched."""
+    def _warm(self, model: Model) -> CriticalSpeeds | None:
+        """What nominal hunting on this track leads to in a case; None: the case must be searched."""
         from railsweep.engine.model import ModelError
         from railsweep.sweeps.bifurcation.critical_speed import critical_speeds_below, damped, descend
 
         case = damped(model, self.search)
-        search = replace(self.search, dwell_s=DWELL_S, overshoot=OVERSHOOT, rtol=RTOL)
-        for speed, state in self._starts(model):
-            try:
-                way = descend(case, speed, search, state)
+        quick = replace(self.search, dwell_s=DWELL_S, overshoot=OVERSHOOT, rtol=RTOL)
+        hunts: tuple[float, Array] | None = None
+        try:
+            for speed, state in self._starts(model):
+                way = descend(case, speed, quick, state)
                 if way.alive:
-                    found = critical_speeds_below(case, way, search)
-                    return found.cycles[-1] if found.method == "fold" else None
-            except ModelError:
-                break
+                    hunts = speed, state
+                    found = critical_speeds_below(case, way, quick)
+                    if found.method == "fold":
+                        return found
+            if hunts is not None:
+                found = critical_speeds_below(case, descend(case, hunts[0], self.search, hunts[1]), self.search)
+                if found.nonlinear_mps:
+                    return found
+        except ModelError:
+            pass
         return None
 
     def _above_fold(self, nominal: Model) -> list[tuple[float, Array]]:
