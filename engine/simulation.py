@@ -50,7 +50,7 @@ EXPLICIT = ("dopri5", "dop853", "rkf34")
 # right-hand sides; on the wagon H211B rejects one step in fifty where the elementary controller rejects one in six. To
 # the same error it takes up to 18 per cent fewer in curves, 9 in decay and 12 while hunting. Where the step must change
 # fast (a satellite's close approach) it loses a tenth of a digit, so it is not the default of `solve`.
-CONTROLLERS = {"dop853": "h211b"}
+VEHICLE_CONTROLLERS = {"dop853": "h211b"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,8 +353,8 @@ def _options(
     model: Model, method: str, sampling: _Sampling, span: tuple[float, float], store: bool, given: dict[str, Any]
 ) -> dict[str, Any]:
     options = dict(given)
-    if method in CONTROLLERS:
-        options.setdefault("controller", CONTROLLERS[method])
+    if method in VEHICLE_CONTROLLERS:
+        options.setdefault("controller", VEHICLE_CONTROLLERS[method])
     if method not in EXPLICIT:
         options.setdefault("jacobian", vehicle_jacobian_one_sided)
         options.setdefault("linear", structure_of(model))

@@ -149,7 +149,8 @@ def test_the_unstable_branch_leads_from_the_edge_down_to_the_fold(edge: Edge) ->
     # the two sides meet: as near as a slow ramp must come to the fold, and no cycle is slower
     assert last.parameter == pytest.approx(fold, abs=0.2)
     assert last.parameter > fold - 0.01
-    assert largest_amplitude(edge.model, last) == pytest.approx(below.amplitude_m, rel=0.05)
+    # at most that of the fold, which may have been found from both sides (seen: 0.9998 of it)
+    assert 0.95 * below.amplitude_m < largest_amplitude(edge.model, last) < 1.001 * below.amplitude_m
     # within half a metre per second the two sides are less than two per cent apart, and kinks of the table count
     clear = [p for p in branch if p.parameter > fold + 0.5]
     assert len(clear) > 8
